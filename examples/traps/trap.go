@@ -1,0 +1,134 @@
+package traps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// LeakyController is the name of the controller whose reconciles run the traps.
+const LeakyController = "leaky"
+
+// ErrUnknown is wrapped by the error of a name that no trap has.
+var ErrUnknown = errors.New("traps: no such trap")
+
+// Expect is what leakguard must say of a trap that runs.
+type Expect string
+
+// What leakguard may say.
+const (
+	// ExpectAlarm is a firing finding.
+	ExpectAlarm Expect = "alarm"
+	// ExpectListed is a finding in the report that does not fire.
+	ExpectListed Expect = "listed"
+	// ExpectNotice is a remark that is made once.
+	ExpectNotice Expect = "notice"
+	// ExpectSilent is nothing at all: it is no leak, though it looks like one.
+	ExpectSilent Expect = "silent"
+)
+
+// Trap is one way to leak, or to look like a leak.
+type Trap struct {
+	// Name is what the example operator's --leak takes.
+	Name string `json:"name"`
+	// Row is the row of the table of traps; empty for behaviour that is in no row.
+	Row string `json:"row,omitempty"`
+	// Title says in a few words what happens.
+	Title string `json:"title"`
+	// Expect is what leakguard must say.
+	Expect Expect `json:"expect"`
+	// Controller is the controller that the finding must name; empty when the leak is outside of any reconcile.
+	Controller string `json:"controller,omitempty"`
+	// Culprit is the code that the finding must name; zero for a silent trap.
+	Culprit Site `json:"culprit,omitzero"`
+	// Leak sets up the leaking form, Twin the clean one, which a silent trap does not have. ctx is the life of the operator:
+	// what the set-up makes, it releases when ctx ends.
+	Leak Start `json:"-"`
+	Twin Start `json:"-"`
+}
+
+// Start sets up a trap.
+type Start func(ctx context.Context, env Env) (Work, error)
+
+// Env is what an operator gives a trap to work with.
+type Env struct {
+	Config *rest.Config
+	Client client.Client
+	Cache  cache.Cache
+}
+
+// Object is what a reconcile is about.
+type Object struct {
+	Namespace, Name string
+	// Deleted says that the object is gone.
+	Deleted bool
+}
+
+// Work is a trap that was set up. Either field may be nil.
+type Work struct {
+	// Reconcile runs inside reconciles of LeakyController: at each rollout of an object, and once after it was deleted.
+	Reconcile func(ctx context.Context, object Object) error
+	// Run runs outside of any reconcile, as a Runnable of the manager, until ctx ends.
+	Run func(ctx context.Context) error
+}
+
+// Site is a place in the code.
+type Site struct {
+	// Function is the full name, such as "github.com/leakguard/leakguard/examples/traps.leakReconcileGoroutine.func1".
+	Function string `json:"function"`
+	// File is the path as the compiler wrote it down, the same as in a stack.
+	File string `json:"file"`
+}
+
+// All gives every trap, in the order in which they are listed. The slice is the caller's.
+func All() []Trap {
+	return []Trap{
+		reconcileGoroutine(),
+		chanSend(),
+		globalChannel(),
+		tickerGoroutine(),
+		hungHTTPGet(),
+		selectForever(),
+		backgroundGoroutine(),
+		workerPerObject(),
+		lazyInformer(),
+		sharedHTTP(),
+	}
+}
+
+// Find gives the trap of a name, or an error that wraps ErrUnknown.
+func Find(name string) (Trap, error) {
+	for _, t := range All() {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return Trap{}, fmt.Errorf("%w: %q", ErrUnknown, name)
+}
+
+// siteOf gives the place of a function, or with a suffix such as ".func1" of a function literal in it.
+func siteOf(function any, suffix string) Site {
+	pc := reflect.ValueOf(function).Pointer()
+	f := runtime.FuncForPC(pc)
+	file, _ := f.FileLine(pc)
+	return Site{Function: strings.TrimSuffix(f.Name(), "-fm") + suffix, File: file}
+}
+
+// inReconcile makes a Start of work that needs no set-up.
+func inReconcile(work func(context.Context, Object) error) Start {
+	return func(context.Context, Env) (Work, error) {
+		return Work{Reconcile: func(ctx context.Context, object Object) error {
+			if object.Deleted {
+				return nil
+			}
+			return work(ctx, object)
+		}}, nil
+	}
+}
