@@ -17,6 +17,9 @@ type Group struct {
 	Labels []Label
 	// CreatedBy is the go statement that started them; zero when the form does not print it.
 	CreatedBy frame.Frame
+	// Root is the function they were started for: the outermost frame behind spawn helpers such as wait.(*Group).Start and
+	// sync.(*WaitGroup).Go, whose names as a creator say nothing. Set by GroupBy; zero for a stack of nothing else.
+	Root frame.Frame
 	// WaitReason is the header's wait reason, or for profiles, which have none, the one read from the leaf frames:
 	// "chan send" for runtime.chansend1 and so on; empty when neither tells.
 	WaitReason string

@@ -1,0 +1,305 @@
+package stackmatch
+
+import "bytes"
+
+var (
+	createdWord     = []byte("created by ")
+	inGoroutineWord = []byte(" in goroutine ")
+	ancestorWord    = []byte("[originating from goroutine ")
+	systemWord      = []byte("runtime stack:")
+)
+
+// textReader reads the text form line by line: of runtime.Stack, debug=2 and crashes.
+type textReader struct {
+	options ReadOptions
+	trie    *trie
+	dump    *Dump
+	done    []*Dump
+	tallies tallies
+	reasons map[string]string
+	labels  labelTable
+	set     *labelSet // of the current goroutine, nil for none
+	ids     idSet
+
+	open    bool      // a goroutine is being read
+	skip    bool      // its rest is not of interest: ancestors' frames
+	current Goroutine // the one being read
+	at      *node     // the frame read last
+
+	pending     nodeKind // of the function line read last, whose position comes next
+	hasPending  bool
+	predicted   *node  // the child that the pending line has named, if it was the likely one
+	function    []byte // the pending function otherwise; a copy
+	pendingLine int
+
+	blank   bool // the line before was empty
+	running bool // the dump's first goroutine is the one that took it
+	junk    bool // other text was seen since the last goroutine ended
+}
+
+func newTextReader(o ReadOptions, t *trie) *textReader {
+	return &textReader{options: o, trie: t, reasons: map[string]string{}, blank: true}
+}
+
+// line takes one line; number is where it stands in the input. It reports whether the line belongs to a dump.
+func (p *textReader) line(line []byte, number int) bool {
+	if len(line) == 0 {
+		p.endGoroutine(false)
+		p.blank = true
+		return false
+	}
+	used := p.content(line, number)
+	p.blank = false
+	return used
+}
+
+func (p *textReader) content(line []byte, number int) bool {
+	if line[0] == 'g' {
+		if h, ok := parseHeader(line); ok {
+			p.header(&h, number)
+			return true
+		}
+	}
+	if !p.open {
+		p.junk = p.junk || len(bytes.TrimSpace(line)) > 0
+		return false
+	}
+	if p.skip {
+		return true
+	}
+	if p.hasPending && (line[0] == '\t' || line[0] == ' ') && p.position(line) {
+		return true
+	}
+	return p.call(line, number)
+}
+
+// call takes a line that names a function, or one of the other lines of a goroutine.
+func (p *textReader) call(line []byte, number int) bool {
+	if n := p.at.likely; n != nil && n.kind == callNode && !p.hasPending &&
+		len(line) > len(n.function) && string(line[:len(n.function)]) == n.function {
+		p.hasPending, p.pending, p.predicted, p.pendingLine = true, callNode, n, number
+		return true
+	}
+	line = bytes.TrimLeft(line, " \t")
+	if creator, ok := bytes.CutPrefix(line, createdWord); ok {
+		p.flush(nil)
+		p.creator(creator, number)
+		return true
+	}
+	if name, ok := functionPart(line); ok {
+		p.flush(nil)
+		p.expect(callNode, name, number)
+		return true
+	}
+	return p.other(line)
+}
+
+// other takes what is neither a function nor a position.
+func (p *textReader) other(line []byte) bool {
+	switch {
+	case bytes.HasPrefix(line, []byte("...")) && bytes.HasSuffix(line, []byte(" elided...")):
+		p.flush(nil)
+		p.at = p.trie.child(p.at, gapNode, line, nil)
+	case bytes.HasPrefix(line, ancestorWord):
+		p.flush(nil)
+		p.skip = true
+		id, _, _ := bytes.Cut(line[len(ancestorWord):], []byte("]"))
+		if n, ok := parseUint(id); ok && p.current.CreatorID == 0 {
+			p.current.CreatorID = n
+		}
+	case bytes.Equal(line, systemWord):
+		p.endGoroutine(false)
+	case bytes.HasPrefix(line, []byte("goroutine running on other thread")):
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *textReader) creator(line []byte, number int) {
+	if i := bytes.LastIndex(line, inGoroutineWord); i >= 0 {
+		if n, ok := parseUint(bytes.TrimSpace(line[i+len(inGoroutineWord):])); ok {
+			p.current.CreatorID = n
+		}
+		line = line[:i]
+	}
+	p.expect(creatorNode, bytes.TrimSpace(line), number)
+}
+
+// expect notes a function whose position comes in the next line.
+func (p *textReader) expect(kind nodeKind, function []byte, number int) {
+	p.hasPending, p.pending, p.predicted, p.pendingLine = true, kind, nil, number
+	if n := p.at.likely; n != nil && n.kind == kind && n.function == string(function) {
+		p.predicted = n
+		return
+	}
+	p.function = append(p.function[:0], function...)
+}
+
+// position takes the line with file and line that follows a function.
+func (p *textReader) position(line []byte) bool {
+	if n := p.predicted; n != nil {
+		if k := len(n.position); k > 0 && len(line) > k && string(line[1:1+k]) == n.position &&
+			(len(line) == k+1 || line[k+1] == ' ') {
+			p.hasPending, p.at = false, n
+			p.current.locate(n)
+			return true
+		}
+	}
+	at, ok := positionPart(line)
+	if !ok {
+		return false
+	}
+	p.flush(at)
+	return true
+}
+
+func (g *Goroutine) locate(n *node) {
+	if n.kind == creatorNode {
+		g.CreatedBy = n.frame
+	}
+}
+
+// flush adds the pending function with its position, which may be missing.
+func (p *textReader) flush(position []byte) {
+	if !p.hasPending {
+		return
+	}
+	p.hasPending = false
+	function := p.function
+	if p.predicted != nil {
+		function = append(p.function[:0], p.predicted.function...)
+		p.function = function
+	}
+	if position == nil {
+		p.dump.fail(p.pendingLine, "the function has no file and line behind it")
+	}
+	if p.at.kind == creatorNode || p.at.depth >= maxFrames && p.pending == callNode {
+		p.current.Elided++
+		return
+	}
+	p.at = p.trie.child(p.at, p.pending, function, position)
+	p.current.locate(p.at)
+}
+
+func (p *textReader) header(h *header, number int) {
+	p.endGoroutine(false)
+	if p.startsAnother(h) {
+		p.endDump()
+	}
+	if p.dump == nil {
+		p.dump = &Dump{Format: FormatText, Line: number}
+		p.running = string(h.reason) == "running"
+	}
+	p.ids.add(h.id)
+	p.junk = false
+	p.open, p.skip, p.at, p.hasPending = true, false, &p.trie.root, false
+	p.current = Goroutine{
+		ID: h.id, WaitReason: p.reason(h.reason), Wait: h.wait, Leaked: h.leaked, Locked: h.locked, Durable: h.durable,
+		Bubble: h.bubble, Line: number,
+	}
+	p.set = nil
+	if h.labels != nil {
+		p.set = p.labels.parse(h.labels)
+		p.current.Labels = p.set.labels
+	}
+	if h.cut {
+		p.dump.fail(number, "the goroutine's header is cut off")
+	}
+}
+
+// startsAnother tells the first goroutine of a further dump in the same input: its id was there already, or it is the
+// one that takes a dump (running, and first), without the empty line that separates goroutines of one dump.
+func (p *textReader) startsAnother(h *header) bool {
+	if p.dump == nil {
+		return false
+	}
+	if h.id != 0 && p.ids.has(h.id) { // several schedulers' own goroutines are 0
+		return true
+	}
+	return p.running && string(h.reason) == "running" && (!p.blank || p.junk)
+}
+
+// endGoroutine adds the one being read to the dump; cut tells that the input ended in the middle of it.
+func (p *textReader) endGoroutine(cut bool) {
+	if !p.open {
+		return
+	}
+	p.open = false
+	if p.hasPending && cut {
+		p.dump.Truncated = true
+	}
+	p.flush(nil)
+	e := p.trie.finish(p.at)
+	g := &p.current
+	g.Stack, g.CreatedBy = e.stack.frames, e.createdBy
+	g.Elided += e.elided
+	d := p.dump
+	if len(g.Stack) == 0 {
+		d.fail(g.Line, "the goroutine has no frames")
+	}
+	t := p.tallies.get(e.stack, p.set)
+	t.add(g)
+	d.Total++
+	if !p.options.GroupsOnly {
+		t.members = append(t.members, len(d.Goroutines))
+		d.Goroutines = append(d.Goroutines, *g)
+	}
+}
+
+func (t *tally) add(g *Goroutine) {
+	t.count++
+	if g.Leaked {
+		t.leaked++
+	}
+	t.reasons = count(t.reasons, g.WaitReason, 1)
+	if !g.CreatedBy.IsZero() {
+		t.creators = count(t.creators, g.CreatedBy, 1)
+	}
+	if g.Wait > 0 {
+		t.waits.add(g.Wait)
+	}
+}
+
+// endDump finishes the dump being read.
+func (p *textReader) endDump() {
+	if p.dump == nil {
+		return
+	}
+	p.dump.groups = p.tallies.groups()
+	p.done = append(p.done, p.dump)
+	p.dump, p.tallies, p.ids = nil, tallies{}, idSet{}
+}
+
+// end finishes everything at the end of the input.
+func (p *textReader) end() []*Dump {
+	p.endGoroutine(true)
+	p.endDump()
+	done := p.done
+	p.done = nil
+	return done
+}
+
+// reason gives the one copy of a wait reason.
+func (p *textReader) reason(s []byte) string {
+	if r, ok := p.reasons[string(s)]; ok {
+		return r
+	}
+	r := string(s)
+	if len(p.reasons) < 1000 {
+		p.reasons[r] = r
+	}
+	return r
+}
+
+// idSet is a set of goroutine ids. They come in runs, so a word of bits holds 64 of them.
+type idSet struct{ words map[uint64]uint64 }
+
+func (s *idSet) has(id uint64) bool { return s.words[id/64]&(1<<(id%64)) != 0 }
+
+func (s *idSet) add(id uint64) {
+	if s.words == nil {
+		s.words = map[uint64]uint64{}
+	}
+	s.words[id/64] |= 1 << (id % 64)
+}

@@ -1,0 +1,88 @@
+package stackmatch
+
+import (
+	"bytes"
+	"io"
+)
+
+// textInput hands the lines of an input to the reader of the form that they belong to.
+type textInput struct {
+	carrier carrier
+	text    *textReader
+	counts  countsReader
+	dumps   []*Dump
+	blank   bool // nothing but white space so far
+	other   bool // the input is a profile of something else
+	zero    bool // a NUL byte was seen outside dumps
+}
+
+func newTextInput(r io.Reader, o ReadOptions) *textInput {
+	t := newTrie()
+	return &textInput{
+		carrier: carrier{lines: newLineReader(r, o.MaxLine)},
+		text:    newTextReader(o, t), counts: countsReader{trie: t}, blank: true,
+	}
+}
+
+func (t *textInput) run() {
+	for {
+		line, ok := t.carrier.next()
+		if !ok {
+			break
+		}
+		if t.carrier.lines.cut {
+			t.fail("the line is too long, a part of it was skipped")
+		}
+		t.line(line)
+	}
+	t.endCounts()
+	t.dumps = append(t.dumps, t.text.end()...)
+}
+
+func (t *textInput) line(line []byte) {
+	number := t.carrier.lines.line
+	if t.counts.dump != nil {
+		if t.counts.next(line, number) {
+			return
+		}
+	}
+	if t.text.line(line, number) {
+		t.endCounts()
+		return
+	}
+	if len(line) == 0 {
+		return
+	}
+	if line[0] == 'g' && (bytes.HasPrefix(line, countsWord) || bytes.HasPrefix(line, leakCountsWord)) {
+		t.endCounts()
+		t.dumps = append(t.dumps, t.text.end()...)
+		if t.counts.start(line, number) {
+			return
+		}
+	}
+	t.blank = t.blank && len(bytes.TrimSpace(line)) == 0
+	t.zero = t.zero || bytes.IndexByte(line, 0) >= 0
+	t.other = t.other || isOtherProfile(line)
+	t.carrier.embedded(line)
+}
+
+func (t *textInput) endCounts() {
+	if d := t.counts.end(); d != nil {
+		t.dumps = append(t.dumps, d)
+	}
+}
+
+func (t *textInput) fail(message string) {
+	if d := t.text.dump; d != nil {
+		d.fail(t.carrier.lines.line, message)
+	}
+}
+
+func isOtherProfile(line []byte) bool {
+	for _, prefix := range []string{"heap profile: ", "--- contention:", "--- mutex:", "threadcreate profile: "} {
+		if bytes.HasPrefix(line, []byte(prefix)) {
+			return true
+		}
+	}
+	return false
+}
