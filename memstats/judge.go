@@ -1,0 +1,265 @@
+package memstats
+
+import (
+	"math"
+	"time"
+)
+
+// Thresholds says how much must rise before it is called growth. The zero value is for counts, such as goroutines.
+type Thresholds struct {
+	// MinRise is the least rise of the floors over the horizon; default 10, negative for none.
+	MinRise float64
+	// MinRelative is the least rise as a part of the level before; default 0.02, negative for none. The larger of both counts.
+	MinRelative float64
+	// MaxP is the largest probability of chance; default 1e-3. It is not the only condition, see [Judge].
+	MaxP float64
+	// WarmUp is left out at the start of a series; default 4 min, negative for none.
+	WarmUp time.Duration
+	// Scale makes all times shorter by a factor, for series of a scaled layout; default 1.
+	Scale float64
+	// Unit is the word for what is counted, used in reasons; default none, "bytes" prints KiB, MiB and GiB.
+	Unit string
+}
+
+// ByteThresholds is for bytes of live heap: a rise of 6 MiB and 2 %.
+func ByteThresholds() Thresholds { return Thresholds{MinRise: 6 << 20, Unit: "bytes"} }
+
+func (t *Thresholds) setDefaults() {
+	orDefault(&t.MinRise, 10)
+	orDefault(&t.MinRelative, 0.02)
+	orDefault(&t.MaxP, 1e-3)
+	orDefault(&t.Scale, 1)
+	orDefault(&t.WarmUp, 4*time.Minute)
+	t.MinRise, t.MinRelative, t.WarmUp = max(t.MinRise, 0), max(t.MinRelative, 0), max(t.WarmUp, 0)
+	t.Scale = max(t.Scale, 1)
+	t.WarmUp = time.Duration(float64(t.WarmUp) / t.Scale)
+}
+
+func orDefault[T float64 | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// CovariateKind says what a covariate may do.
+type CovariateKind uint8
+
+// The kinds of covariates.
+const (
+	// Load is a gauge that is allowed to drive a series: live objects in the caches, connected clients, queue depth.
+	// Growth that follows it is explained; growth per unit of it is not.
+	Load CovariateKind = iota
+	// Work is a counter of work done, such as reconciles. It never explains growth: what follows it leaks with each unit of work, and
+	// the verdict says how much.
+	Work
+)
+
+// Covariate is a number that may drive another.
+type Covariate struct {
+	Name   string
+	Kind   CovariateKind
+	Series *Series
+}
+
+// horizon is a stretch of time, cut into windows whose floors are compared.
+type horizon struct {
+	span, window time.Duration
+	need         int // windows with values
+}
+
+// horizons gives the stretches, shortest first: the shorter one finds fast leaks soon, the longer ones slow leaks and staircases. A
+// benign ramp must end within the shortest one or be explained by a covariate.
+func (t *Thresholds) horizons() [4]horizon {
+	all := [4]horizon{
+		{24 * time.Minute, 2 * time.Minute, 11},
+		{5 * time.Hour, 30 * time.Minute, 9},
+		{20 * time.Hour, time.Hour, 16},
+		{6 * 24 * time.Hour, 6 * time.Hour, 19},
+	}
+	for i := range all {
+		all[i].span = time.Duration(float64(all[i].span) / t.Scale)
+		all[i].window = time.Duration(float64(all[i].window) / t.Scale)
+	}
+	return all
+}
+
+// Judge tells growth from load. It holds scratch space only: one Judge serves any number of series. It is not safe for concurrent use.
+//
+// A series is growing when at one of the horizons 24 minutes, 5 hours, 20 hours and 6 days all of this holds for the floors of its
+// windows: the trend is significant (Mann–Kendall), the rise is large enough and stands out of the noise, the floors of five
+// equal parts rise each over the one before, nothing came down by more than a quarter of the rise, the second half rises at least half as
+// fast as the first, and the newest part is higher than nine tenths of all that was before; and no covariate explains it.
+type Judge struct {
+	thresholds Thresholds
+	horizons   [4]horizon
+	fitter     fitter
+	floors     []Point
+	other      []Point
+	history    []Point
+	buckets    []Bucket
+	scratch    []float64
+}
+
+// NewJudge makes a judge. It does not allocate per verdict once it has seen the largest series, except for the Reason of
+// verdicts that are not flat.
+func NewJudge(thresholds Thresholds) *Judge {
+	thresholds.setDefaults()
+	return &Judge{thresholds: thresholds, horizons: thresholds.horizons()}
+}
+
+// Judge gives the verdict on a series. Covariates should be of the same layout and fed at the same times.
+func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
+	v := Verdict{P: 1, Samples: s.Samples(), Level: s.Last()}
+	if s.Samples() == 0 {
+		v.Reason = "no values"
+		return v
+	}
+	explained := Verdict{}
+	for _, h := range j.horizons {
+		g, ok := j.growthAt(s, h)
+		if !ok || !g.grows {
+			if ok {
+				v.P = min(v.P, g.trend.P)
+			}
+			continue
+		}
+		e := j.explain(s, h, g, covariates)
+		if !e.explained {
+			return j.growing(s, h, g, e)
+		}
+		explained = j.explainedVerdict(s, h, g, e)
+	}
+	if explained.ExplainedBy != "" {
+		return explained
+	}
+	if hidden, ok := j.hiddenGrowth(s, covariates); ok {
+		return hidden
+	}
+	if kept, ok := j.retention(s, covariates); ok {
+		return kept
+	}
+	return j.shape(s, v)
+}
+
+// growth is the result of the test for growth on one run of floors.
+type growth struct {
+	grows        bool
+	decelerating bool
+	trend        Trend
+	rise         float64
+	first, last  float64 // floors of the first and the last fifth
+	begin        time.Time
+}
+
+// growthAt tests a horizon; ok is false when it has too few windows with values.
+func (j *Judge) growthAt(s *Series, h horizon) (growth, bool) {
+	j.floors = j.usable(s, j.floors[:0], h)
+	if len(j.floors) < h.need {
+		return growth{}, false
+	}
+	j.history = j.before(s, j.history[:0], j.floors[0].Time)
+	return j.test(j.floors, j.history), true
+}
+
+// usable gives the floors of a horizon without the warm-up of the series.
+func (j *Judge) usable(s *Series, dst []Point, h horizon) []Point {
+	dst = s.AppendFloors(dst, h.span, h.window)
+	cut := 0
+	begin := s.Start().Add(j.thresholds.WarmUp)
+	for cut < len(dst) && dst[cut].Time.Before(begin) {
+		cut++
+	}
+	return append(dst[:0], dst[cut:]...)
+}
+
+// before gives the floors of the last two days that are older than t.
+func (j *Judge) before(s *Series, dst []Point, t time.Time) []Point {
+	long := j.horizons[3]
+	window := long.window / 6
+	dst = s.AppendFloors(dst, 8*long.window, window)
+	n := 0
+	for n < len(dst) && dst[n].Time.Add(window/2).Before(t) {
+		n++
+	}
+	return dst[:n]
+}
+
+// test holds the conditions for growth of one run of floors.
+func (j *Judge) test(floors, history []Point) growth {
+	g := growth{trend: j.fitter.fit(floors), begin: floors[0].Time}
+	span := floors[len(floors)-1].Time.Sub(floors[0].Time).Hours()
+	g.rise = g.trend.PerHour * span
+	var parts [5]float64
+	fifths(floors, &parts)
+	g.first, g.last = parts[0], parts[4]
+	if g.trend.S <= 0 || g.trend.P > j.thresholds.MaxP {
+		return g
+	}
+	least := max(j.thresholds.MinRise, j.thresholds.MinRelative*math.Abs(g.first))
+	if g.rise < least || g.last-g.first < 0.6*least {
+		return g
+	}
+	if !risesThroughout(parts) || fall(floors) > 0.25*g.rise+1e-9 || g.rise < 4*j.noise(floors, g.trend) {
+		return g
+	}
+	if parts[4]-parts[2] < 0.5*(parts[2]-parts[0]) {
+		g.decelerating = true
+		return g
+	}
+	g.grows = len(history) == 0 || g.last >= j.high(history)+0.5*least
+	return g
+}
+
+// fifths gives the floor of each of five equal parts.
+func fifths(floors []Point, parts *[5]float64) {
+	for i := range parts {
+		low := math.Inf(1)
+		for _, p := range floors[i*len(floors)/5 : (i+1)*len(floors)/5] {
+			low = min(low, p.Value)
+		}
+		parts[i] = low
+	}
+}
+
+// risesThroughout wants every part higher than the one before by a fifth of the average step: one or two steps with flat
+// stretches are no growth, many are.
+func risesThroughout(parts [5]float64) bool {
+	average := (parts[4] - parts[0]) / 4
+	for i := 1; i < len(parts); i++ {
+		if parts[i]-parts[i-1] < 0.2*average || parts[i] <= parts[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// fall is the largest fall from any floor to a later one.
+func fall(floors []Point) (largest float64) {
+	high := math.Inf(-1)
+	for _, p := range floors {
+		high = max(high, p.Value)
+		largest = max(largest, high-p.Value)
+	}
+	return largest
+}
+
+// noise is the spread of the floors around their trend: the median distance, as a standard deviation.
+func (j *Judge) noise(floors []Point, t Trend) float64 {
+	j.scratch = j.scratch[:0]
+	newest := floors[len(floors)-1].Time
+	for _, p := range floors {
+		fitted := t.At + t.PerHour*p.Time.Sub(newest).Hours()
+		j.scratch = append(j.scratch, math.Abs(p.Value-fitted))
+	}
+	return 1.4826 * median(j.scratch)
+}
+
+// high is the value that nine tenths of the points do not exceed.
+func (j *Judge) high(points []Point) float64 {
+	j.scratch = j.scratch[:0]
+	for _, p := range points {
+		j.scratch = append(j.scratch, p.Value)
+	}
+	median(j.scratch) // sorts
+	return j.scratch[(len(j.scratch)-1)*9/10]
+}
