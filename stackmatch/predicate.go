@@ -1,0 +1,114 @@
+package stackmatch
+
+import (
+	"slices"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// Context is what predicates see beside the group they are asked about: the other groups of the same dump or profile
+// and, when there are several dumps, the counts of the earlier ones. It is read-only after [NewContext] and may be used
+// concurrently.
+type Context struct {
+	main    string
+	census  census
+	locks   lockTable
+	piles   map[*Group]pile
+	byID    map[uint64]int
+	members []Goroutine
+	earlier []map[string]int
+	before  []census
+	now     map[string]int
+	groups  []Group
+}
+
+// ContextOptions is what is known beside the groups. The zero value is right for the groups of a cheap profile.
+type ContextOptions struct {
+	// Main is the path of the main module; empty means unknown.
+	Main string
+	// Goroutines are the goroutines that the groups' Members point into; nil when the form has none, as in a profile.
+	Goroutines []Goroutine
+	// Earlier are the groups of earlier dumps of the same process, oldest first; nil when there are none.
+	Earlier [][]Group
+}
+
+// NewContext looks once at all groups and counts what the predicates ask for. Its cost is one look at each frame; it
+// keeps the slices that it is given, which must not change while the Context is in use.
+func NewContext(groups []Group, o ContextOptions) *Context {
+	c := &Context{main: o.Main, members: o.Goroutines, groups: groups}
+	c.census = takeCensus(groups)
+	c.locks = newLockTable(groups, o.Main)
+	c.piles = newPiles(groups)
+	if len(o.Goroutines) > 0 {
+		c.byID = make(map[uint64]int, len(o.Goroutines))
+		for i := range o.Goroutines {
+			c.byID[o.Goroutines[i].ID] = i
+		}
+	}
+	if len(o.Earlier) > 0 {
+		c.now = shapeCounts(groups)
+		for _, before := range o.Earlier {
+			c.earlier = append(c.earlier, shapeCounts(before))
+			c.before = append(c.before, takeCensus(before))
+		}
+	}
+	return c
+}
+
+// Predicate is a condition on a group that needs more than its own stack: counts of other goroutines, who holds a lock,
+// what earlier dumps had.
+type Predicate struct {
+	// Name is how rules ask for it.
+	Name string
+	// Doc says when it holds, in one sentence.
+	Doc   string
+	holds func(group *Group, in *Context) bool
+}
+
+// Holds reports whether the predicate holds for a group; with a nil context it never does.
+func (p Predicate) Holds(group *Group, in *Context) bool {
+	return in != nil && p.holds != nil && p.holds(group, in)
+}
+
+// Predicates gives all predicates, sorted by name.
+func Predicates() []Predicate {
+	out := slices.Concat(groupPredicates(), familyPredicates(), lockPredicates(), growthPredicates())
+	slices.SortFunc(out, func(a, b Predicate) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// predicateNamed finds a predicate.
+func predicateNamed(name string) (Predicate, bool) {
+	for _, p := range Predicates() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Predicate{}, false
+}
+
+// predicateNames lists the names for an error message.
+func predicateNames() []string {
+	var names []string
+	for _, p := range Predicates() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// culpritOf is the frame to blame for a group and whose code it is.
+func (c *Context) culpritOf(g *Group) (frame.Frame, frame.Origin, bool) {
+	stack := make([]frame.Frame, len(g.Stack))
+	for i, f := range g.Stack {
+		f.Function = plainName(f.Function)
+		stack[i] = f
+	}
+	creator := g.CreatedBy
+	creator.Function = plainName(creator.Function)
+	return frame.Culprit(stack, creator, c.main)
+}

@@ -1,0 +1,143 @@
+package stackmatch
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// groupPredicates are the conditions on the group's own stack that a pattern cannot say.
+func groupPredicates() []Predicate {
+	return []Predicate{
+		{Name: "user-code", Doc: "A frame of the stack, or the creator, is of the main module or of a library that is not part of Kubernetes.", holds: userCode},
+		{Name: "user-leaf", Doc: "The frame that waits is of the main module or of a library that is not part of Kubernetes.", holds: userLeaf},
+		{Name: "outside-main", Doc: "The goroutine is neither the main goroutine, nor in a package init, nor parked inside a Kubernetes library.", holds: outsideMain},
+		{Name: "main-goroutine", Doc: "The stack ends in main.main or in the testing package's runner.", holds: mainGoroutine},
+		{Name: "created-by-init", Doc: "The go statement stands in a package's init function.", holds: createdByInit},
+		{Name: "proved-leaked", Doc: "The runtime's leak profile has marked at least one goroutine of the group: it can never run again.", holds: provedLeaked},
+		{Name: "one-dead-creator", Doc: "At least ten goroutines of the group were started by one goroutine that has ended.", holds: oneDeadCreator},
+		{Name: "poller", Doc: "The goroutine runs now and then: it polls, ticks or sleeps.", holds: func(g *Group, _ *Context) bool { return isPoller(g) }},
+		{Name: "stuck-sibling", Doc: "Goroutines with the same creator or the same outer function are blocked for good in a channel send.", holds: stuckSibling},
+		{Name: "not-stuck-sibling", Doc: "No goroutines with the same outer function poll.", holds: func(g *Group, in *Context) bool { return !stuckSibling(g, in) }},
+		{Name: "not-long-parked", Doc: "The group is not parked in a channel send, a lock or on a nil channel for five minutes.", holds: func(g *Group, _ *Context) bool { return !longParked(g) }},
+		{Name: "never-woken", Doc: "Half of the group has been parked for ten minutes or longer.", holds: func(g *Group, _ *Context) bool { return g.Median >= minutes(10) }},
+	}
+}
+
+func userCode(g *Group, in *Context) bool {
+	_, _, ok := in.culpritOf(g)
+	return ok
+}
+
+func userLeaf(g *Group, in *Context) bool {
+	names := appendNames(nil, g.Stack)
+	i := leafIndex(names)
+	return i >= 0 && frame.OriginOf(names[i], in.main) >= frame.Library
+}
+
+func outsideMain(g *Group, in *Context) bool {
+	if mainGoroutine(g, in) || createdByInit(g, in) {
+		return false
+	}
+	return userCode(g, in)
+}
+
+func mainGoroutine(g *Group, _ *Context) bool {
+	return slices.ContainsFunc(g.Stack, func(f frame.Frame) bool {
+		switch f.Function {
+		case "main.main", "testing.tRunner", "testing.(*M).Run", "runtime.main":
+			return true
+		}
+		return strings.HasPrefix(f.Function, "main.init.")
+	})
+}
+
+func createdByInit(g *Group, _ *Context) bool {
+	name := frame.Split(g.CreatedBy.Function)
+	return name.Name == "init" && name.Receiver == ""
+}
+
+func provedLeaked(g *Group, _ *Context) bool { return g.Leaked > 0 }
+
+// longParked reports whether a group waits for something that a peer does not give.
+func longParked(g *Group) bool {
+	return g.Oldest >= minutes(5) && (strings.HasPrefix(g.WaitReason, "chan send") || strings.HasSuffix(g.WaitReason, "(nil chan)") ||
+		strings.HasPrefix(g.WaitReason, "sync."))
+}
+
+// oneDeadCreator reports whether one goroutine that is gone has started most of a group.
+func oneDeadCreator(g *Group, in *Context) bool {
+	const enough = 10
+	if g.Count < enough || len(g.Members) == 0 {
+		return false
+	}
+	children := make(map[uint64]int)
+	for _, m := range g.Members {
+		if m >= 0 && m < len(in.members) {
+			children[in.members[m].CreatorID]++
+		}
+	}
+	for creator, n := range children {
+		if creator <= 1 || n < enough {
+			continue
+		}
+		if _, alive := in.byID[creator]; !alive {
+			return true
+		}
+	}
+	return false
+}
+
+// isPoller reports whether a stack belongs to something that runs at intervals.
+func isPoller(g *Group) bool {
+	if g.WaitReason == "sleep" {
+		return true
+	}
+	for _, f := range g.Stack {
+		rest, ok := strings.CutPrefix(plainName(f.Function), "k8s.io/apimachinery/pkg/util/wait.")
+		if !ok {
+			continue
+		}
+		for _, start := range []string{"Poll", "loopConditionUntilContext", "poll", "WaitFor", "Until", "JitterUntil", "BackoffUntil", "NonSlidingUntil"} {
+			if strings.HasPrefix(rest, start) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stuckSibling reports whether goroutines like these are blocked in a send that nobody receives.
+func stuckSibling(g *Group, in *Context) bool {
+	root, ok := userRoot(g, in.main)
+	if !ok {
+		return false
+	}
+	for i := range in.groups {
+		other := &in.groups[i]
+		if other == g || !blockedInSend(other) {
+			continue
+		}
+		if r, found := userRoot(other, in.main); found && r == root {
+			return true
+		}
+	}
+	return false
+}
+
+// blockedInSend reports whether a group has been parked in a channel send for minutes.
+func blockedInSend(g *Group) bool {
+	return strings.HasPrefix(g.WaitReason, "chan send") && g.Oldest >= minutes(5)
+}
+
+// userRoot is the outermost function of user code on a stack: what its go statement started.
+func userRoot(g *Group, main string) (string, bool) {
+	for i := len(g.Stack) - 1; i >= 0; i-- {
+		name := plainName(g.Stack[i].Function)
+		if frame.OriginOf(name, main) >= frame.Library {
+			return name, true
+		}
+	}
+	return "", false
+}

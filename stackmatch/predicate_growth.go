@@ -1,0 +1,73 @@
+package stackmatch
+
+import "strings"
+
+// growthPredicates compare a group with itself in earlier dumps. With one dump none of them holds.
+func growthPredicates() []Predicate {
+	return []Predicate{
+		{Name: "grown", Doc: "The stack has at least three and a quarter more goroutines than in the first dump and never fewer in between.", holds: func(g *Group, in *Context) bool {
+			return in.grown(g)
+		}},
+		{Name: "grown-user-code", Doc: "As grown, and the stack or its creator is user code.", holds: func(g *Group, in *Context) bool {
+			return in.grown(g) && userCode(g, in)
+		}},
+		{Name: "grown-parked", Doc: "As grown-user-code, and half of the group has been parked for ten minutes or longer.", holds: func(g *Group, in *Context) bool {
+			return g.Median >= minutes(10) && in.grown(g) && userCode(g, in)
+		}},
+	}
+}
+
+// shapeKey identifies a stack across dumps of one process: by functions, whatever the lines and the labels.
+func shapeKey(g *Group) string {
+	var b strings.Builder
+	for i := range g.Stack {
+		b.WriteString(plainName(g.Stack[i].Function))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// shapeCounts sums the goroutines of each stack.
+func shapeCounts(groups []Group) map[string]int {
+	out := make(map[string]int, len(groups))
+	for i := range groups {
+		out[shapeKey(&groups[i])] += groups[i].Count
+	}
+	return out
+}
+
+// history gives the counts of a group's stack in the earlier dumps and now.
+func (c *Context) history(g *Group) []int {
+	if len(c.earlier) == 0 {
+		return []int{g.Count}
+	}
+	key := shapeKey(g)
+	out := make([]int, 0, len(c.earlier)+1)
+	for _, before := range c.earlier {
+		out = append(out, before[key])
+	}
+	return append(out, c.now[key])
+}
+
+// grown reports whether a stack has grown for good: clearly above the first dump and monotone.
+func (c *Context) grown(g *Group) bool {
+	if len(c.earlier) == 0 {
+		return false
+	}
+	return grownCounts(c.history(g))
+}
+
+// grownCounts is grown on numbers: at least three more and a quarter more than at first, and never falling by more than
+// a twentieth, so that a burst that has ended does not count.
+func grownCounts(counts []int) bool {
+	first, last := counts[0], counts[len(counts)-1]
+	if last-first < 3 || (last-first)*4 < first {
+		return false
+	}
+	for i := 1; i < len(counts); i++ {
+		if counts[i] < counts[i-1]-counts[i-1]/20 {
+			return false
+		}
+	}
+	return true
+}

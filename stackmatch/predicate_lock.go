@@ -1,0 +1,222 @@
+package stackmatch
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// lockPredicates tell what goroutines that wait for a lock wait for.
+func lockPredicates() []Predicate {
+	kind := func(k clusterKind) func(*Group, *Context) bool {
+		return func(g *Group, in *Context) bool {
+			cl := in.locks.of[g]
+			return cl != nil && cl.kind == k
+		}
+	}
+	return []Predicate{
+		{Name: "lock-semaphore-cycle", Doc: "The holder of a lock waits for a semaphore whose holders want the lock, or the group is in that circle.", holds: kind(clusterSemaphore)},
+		{Name: "lock-waitgroup-cycle", Doc: "A goroutine waits for a sync.WaitGroup while the goroutines that should finish wait for it, or the group is in that circle.", holds: kind(clusterWaitGroup)},
+		{Name: "lock-held-by-waiter", Doc: "A goroutine in the same critical section is itself blocked for as long as its victims, or the group is one of them.", holds: kind(clusterDeadlock)},
+		{Name: "lock-holder-unknown", Doc: "Goroutines have waited for a lock for two minutes or longer, and no goroutine shows that it holds it.", holds: kind(clusterOrphan)},
+		{Name: "lock-held-while-working", Doc: "Goroutines wait for a lock whose holder runs or waits for the network.", holds: kind(clusterContention)},
+		{Name: "behind-blocked-ticket", Doc: "Goroutines wait on a sync.Cond in a function in which another goroutine is blocked elsewhere, or the group is that other.", holds: func(g *Group, in *Context) bool {
+			_, ok := in.piles[g]
+			return ok
+		}},
+	}
+}
+
+// clusterKind says what the goroutines around one lock are in.
+type clusterKind uint8
+
+const (
+	clusterOrphan clusterKind = iota + 1
+	clusterDeadlock
+	clusterSemaphore
+	clusterWaitGroup
+	clusterContention
+)
+
+// cluster is the goroutines around one lock: its victims, and its holder when one is seen.
+type cluster struct {
+	kind    clusterKind
+	holder  *Group
+	culprit frame.Frame
+	members []*Group
+}
+
+// lockTable finds the cluster of a group.
+type lockTable struct {
+	of map[*Group]*cluster
+}
+
+// waiter is a group with what the search for holders asks of it.
+type waiter struct {
+	group   *Group
+	names   []string
+	leaf    int
+	section string       // the function that asks for the lock
+	symbol  frame.Symbol // of section
+}
+
+// newLockTable looks at all groups when at least one waits for a lock or a WaitGroup.
+func newLockTable(groups []Group, main string) lockTable {
+	var t lockTable
+	var victims, others []waiter
+	for i := range groups {
+		g := &groups[i]
+		names := appendNames(nil, g.Stack)
+		w := waiter{group: g, names: names, leaf: leafIndex(names)}
+		if w.leaf < 0 {
+			continue
+		}
+		w.section = w.names[w.leaf]
+		w.symbol = frame.Split(w.section)
+		if waitsForLock(g.WaitReason, names[:w.leaf]) {
+			victims = append(victims, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	t.of = make(map[*Group]*cluster)
+	for len(victims) > 0 {
+		var cl *cluster
+		cl, victims = gather(victims, others, main)
+		t.add(cl, others)
+	}
+	t.addWaitGroups(others, main)
+	return t
+}
+
+// add files a cluster under its members, with those that wait for the semaphore that its holder waits for.
+func (t *lockTable) add(cl *cluster, others []waiter) {
+	if cl == nil {
+		return
+	}
+	if cl.kind == clusterSemaphore {
+		want := semaphoreSection(appendNames(nil, cl.holder.Stack))
+		for i := range others {
+			o := &others[i]
+			if o.group != cl.holder && want != "" && semaphoreSection(o.names) == want {
+				cl.members = append(cl.members, o.group)
+			}
+		}
+	}
+	for _, g := range cl.members {
+		t.of[g] = cl
+	}
+}
+
+// waitsForLock reports whether a goroutine waits for a sync.Mutex or sync.RWMutex, told by the header's reason or by the
+// frames above the one that asked. Since Go 1.24 those are in internal/sync.
+func waitsForLock(reason string, above []string) bool {
+	switch reason {
+	case "sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock":
+		return true
+	}
+	for _, name := range above {
+		switch strings.TrimPrefix(name, "internal/") {
+		case "sync.(*Mutex).Lock", "sync.(*Mutex).lockSlow", "sync.(*RWMutex).Lock", "sync.(*RWMutex).RLock",
+			"sync.runtime_SemacquireMutex", "sync.runtime_SemacquireRWMutex", "sync.runtime_SemacquireRWMutexR":
+			return true
+		}
+	}
+	return false
+}
+
+// gather takes the first victim, finds its holder and every other victim of the same lock, and returns the rest.
+func gather(victims, others []waiter, main string) (cl *cluster, rest []waiter) {
+	holder, exact := findHolder(victims, others)
+	cl = &cluster{}
+	lead := &victims[0]
+	if holder != nil {
+		lead = holder.victim
+	}
+	for i := range victims {
+		v := &victims[i]
+		if v == lead || related(v, lead) || holder != nil && onStack(&holder.waiter, v.symbol) {
+			cl.members = append(cl.members, v.group)
+		} else {
+			rest = append(rest, *v)
+		}
+	}
+	oldest, count := totals(cl.members)
+	if holder == nil {
+		return orphanCluster(cl, lead, oldest, count, main), rest
+	}
+	cl.holder = holder.group
+	cl.members = append(cl.members, holder.group)
+	cl.culprit = holdingFrame(holder, exact)
+	cl.kind = holder.kind(exact, oldest)
+	return cl, rest
+}
+
+// orphanCluster judges victims whose holder is not seen: long waits are enough, short ones are load.
+func orphanCluster(cl *cluster, lead *waiter, oldest time.Duration, count int, main string) *cluster {
+	const crowd = 10
+	switch {
+	case oldest >= minutes(2):
+		cl.kind = clusterOrphan
+	case count >= crowd:
+		cl.kind = clusterContention
+	default:
+		return nil
+	}
+	cl.culprit = lead.group.Stack[lead.leaf]
+	if self, ok := selfDeadlock(lead); ok {
+		cl.kind, cl.culprit = clusterDeadlock, self
+	} else if f, _, found := frame.Culprit(lead.group.Stack, frame.Frame{}, main); found {
+		cl.culprit = f
+	}
+	return cl
+}
+
+// selfDeadlock finds, below the call that asks for a lock, another method of the same value: it may hold the lock that
+// its own callee asks for.
+func selfDeadlock(w *waiter) (frame.Frame, bool) {
+	if w.symbol.Receiver == "" || w.group.Oldest < minutes(2) {
+		return frame.Frame{}, false
+	}
+	for i := w.leaf + 1; i < len(w.names); i++ {
+		s := frame.Split(w.names[i])
+		if s.Package == w.symbol.Package && s.Receiver == w.symbol.Receiver && s.Name != w.symbol.Name {
+			return w.group.Stack[i], true
+		}
+	}
+	return frame.Frame{}, false
+}
+
+// totals gives the longest wait and the number of goroutines.
+func totals(groups []*Group) (oldest time.Duration, count int) {
+	for _, g := range groups {
+		oldest = max(oldest, g.Oldest)
+		count += g.Count
+	}
+	return oldest, count
+}
+
+// related reports whether two victims plausibly ask for one lock: the same function, or methods of one type, or
+// functions of one package of which one has no receiver.
+func related(a, b *waiter) bool {
+	if a.section == b.section {
+		return true
+	}
+	if a.symbol.Package != b.symbol.Package {
+		return false
+	}
+	return a.symbol.Receiver == b.symbol.Receiver || a.symbol.Receiver == "" || b.symbol.Receiver == ""
+}
+
+// onStack reports whether a waiter's stack has a function of that receiver type.
+func onStack(w *waiter, s frame.Symbol) bool {
+	if s.Receiver == "" {
+		return false
+	}
+	return slices.ContainsFunc(w.names, func(name string) bool {
+		other := frame.Split(name)
+		return other.Package == s.Package && other.Receiver == s.Receiver
+	})
+}
