@@ -142,8 +142,8 @@ func (c *countsReader) call(line []byte, number int) {
 	}
 	f := frame.Frame{Function: c.symbols.function(name)}
 	if position, ok := positionPart(rest); ok {
-		var file string
-		file, f.Line = splitPosition(string(position))
+		var file []byte
+		file, f.Line = splitPosition(position)
 		f.File = c.symbols.file(file)
 	} else {
 		c.dump.fail(number, "the function has no file and line behind it")

@@ -26,9 +26,13 @@ func mix(h, v uint64) uint64 {
 func stackHash(frames []frame.Frame) uint64 {
 	h := uint64(fnvOffset)
 	for i := range frames {
-		h = mix(hashString(h, frames[i].Function), uint64(frames[i].Line))
+		h = mix(h, frameHash(&frames[i]))
 	}
 	return h
+}
+
+func frameHash(f *frame.Frame) uint64 {
+	return mix(hashString(fnvOffset, f.Function), uint64(f.Line))
 }
 
 func labelsHash(h uint64, labels []Label) uint64 {

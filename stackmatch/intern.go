@@ -59,6 +59,13 @@ type stack struct {
 	hash   uint64
 	next   *stack // with the same hash
 	last   *tally // the group seen last with this stack
+
+	// Of a ProfileReader:
+	blamed        bool
+	root, culprit frame.Frame
+	origin        frame.Origin
+	age           uint64 // of the profile that had it last
+	number        int32  // in that profile
 }
 
 // trie holds the nodes of a reader.

@@ -1,6 +1,7 @@
 package stackmatch_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
 	"os"
@@ -32,17 +33,20 @@ func corpusFiles(t testing.TB) map[string][]byte {
 
 func gunzipFile(t testing.TB, name string) []byte {
 	t.Helper()
-	f, err := os.Open(name)
+	data, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	r, err := gzip.NewReader(f)
+	return unzip(t, data)
+}
+
+func unzip(t testing.TB, data []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := io.ReadAll(r)
-	if err != nil {
+	if data, err = io.ReadAll(r); err != nil {
 		t.Fatal(err)
 	}
 	return data

@@ -90,17 +90,22 @@ func positionPart(line []byte) (part []byte, ok bool) {
 }
 
 // splitPosition gives the file and line of "/src/a b.go:12".
-func splitPosition(s string) (file string, line int) {
-	i := strings.LastIndexByte(s, ':')
-	if i < 0 {
+func splitPosition[text string | []byte](s text) (file text, line int) {
+	i := len(s)
+	for i > 0 && isDigit(s[i-1]) {
+		i--
+	}
+	if i == 0 || i == len(s) || s[i-1] != ':' {
 		return s, 0
 	}
-	n, err := strconv.Atoi(s[i+1:])
-	if err != nil || n < 0 {
-		return s, 0
+	for _, c := range []byte(s[i:]) {
+		line = min(line*10+int(c-'0'), maxLineNumber)
 	}
-	return s[:i], n
+	return s[:i-1], line
 }
+
+// maxLineNumber bounds the line numbers of hostile input.
+const maxLineNumber = 1<<31 - 1
 
 // elidedCount gives N of "...N frames elided...", and 1 for "...additional frames elided...", which names none.
 func elidedCount(s string) int {

@@ -19,13 +19,14 @@ func (t *symbolTable) function(raw []byte) string {
 	return name
 }
 
-func (t *symbolTable) file(path string) string {
-	if kept, ok := t.files[path]; ok {
+func (t *symbolTable) file(raw []byte) string {
+	if kept, ok := t.files[string(raw)]; ok {
 		return kept
 	}
 	if t.files == nil {
 		t.files = map[string]string{}
 	}
+	path := string(raw)
 	t.files[path] = path
 	return path
 }

@@ -11,6 +11,7 @@ import (
 type labelSet struct {
 	labels []Label
 	hash   uint64
+	age    uint64 // of the profile that had it last
 }
 
 // tally counts the goroutines of one group while a dump is read.
