@@ -18,6 +18,12 @@ var spawners = [...]string{
 	"go.uber.org/atomic.(*WaitGroup).Go",
 }
 
+// inlinedSpawners are how closures of spawn helpers are called that were inlined into their caller:
+// "cache.(*controller).Run.(*Group).StartWithChannel.func2".
+var inlinedSpawners = [...]string{
+	".(*Group).StartWithChannel.func", ".(*Group).StartWithContext.func", ".(*WaitGroup).Go.func", ".(*Group).Go.func",
+}
+
 // IsSpawner reports whether a function is a helper that starts goroutines for others, such as sync.(*WaitGroup).Go, or a
 // closure of one. Vendored copies count.
 func IsSpawner(function string) bool {
@@ -26,6 +32,11 @@ func IsSpawner(function string) bool {
 	}
 	for _, s := range spawners {
 		if rest, ok := strings.CutPrefix(function, s); ok && (rest == "" || rest[0] == '.') {
+			return true
+		}
+	}
+	for _, s := range inlinedSpawners {
+		if strings.Contains(function, s) {
 			return true
 		}
 	}
