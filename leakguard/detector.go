@@ -1,0 +1,120 @@
+package leakguard
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxTracks bounds the findings that are followed at once.
+const maxTracks = 1024
+
+// Detector turns evidence into findings. It is pure: equal sequences of Evidence give equal findings, and it neither
+// reads a clock nor samples anything. It must be used from one goroutine at a time.
+type Detector struct {
+	timing   timing
+	main     string
+	orphans  *orphanTable
+	growth   *growthTable
+	accounts accounts
+	tracks   map[string]*track // by fingerprint
+	wantDump bool
+	overflow uint64
+}
+
+// NewDetector gives a detector without a past. Of the options it uses Interval, Grace, Scale and MainModule.
+func NewDetector(o Options) (*Detector, error) {
+	o.setDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return newDetector(&o), nil
+}
+
+// newDetector takes options that are complete and valid.
+func newDetector(o *Options) *Detector {
+	t := newTiming(o)
+	return &Detector{
+		timing: t, main: o.MainModule,
+		orphans: newOrphanTable(t, o.MainModule), growth: newGrowthTable(t, o.MainModule),
+		accounts: accounts{byKey: map[accountKey]*account{}}, tracks: map[string]*track{},
+	}
+}
+
+// Step takes in one tick and gives all findings, ordered by state (firing, pending, listed, resolved), then by count,
+// largest first. The result and its stacks are immutable.
+func (d *Detector) Step(ev Evidence) []Finding {
+	d.orphans.observe(&ev)
+	d.growth.observe(&ev)
+	signals := map[string]*signal{}
+	emit := func(s signal) { d.collect(signals, s) }
+	judgeOrphans(d.orphans, ev.At, emit)
+	judgeGone(d.orphans, ev.Objects, ev.At, emit)
+	d.wantDump = judgeGrowth(d.growth, &ev, emit)
+	d.accounts.judge(ev.Readings, ev.At, emit)
+	return d.advance(signals, &ev)
+}
+
+// NeedsDump reports whether a full dump, handed in with the next Evidence, would decide a finding.
+func (d *Detector) NeedsDump() bool { return d.wantDump }
+
+// Orphans gives how many goroutines of ended reconciles the last tick saw, and how many found no room in the table.
+func (d *Detector) Orphans() (alive int, dropped uint64) { return d.orphans.total, d.orphans.dropped }
+
+// OrphansOf adds the number of orphans by controller to dst.
+func (d *Detector) OrphansOf(dst map[string]int) {
+	for key, p := range d.orphans.places {
+		dst[key.controller] += p.goroutines
+	}
+}
+
+// collect joins signals about one culprit of one controller: the strongest speaks.
+func (d *Detector) collect(signals map[string]*signal, s signal) {
+	print := fingerprint(kindOf(s.category), s.culprit.Function, s.controller)
+	if have := signals[print]; have == nil || s.stronger(have) {
+		signals[print] = &s
+	}
+}
+
+// kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
+func kindOf(category string) string {
+	switch category {
+	case "goroutine-orphaned", "goroutine-growth":
+		return "goroutine"
+	}
+	return category
+}
+
+// advance moves every track on and gives the findings.
+func (d *Detector) advance(signals map[string]*signal, ev *Evidence) []Finding {
+	for print, s := range signals {
+		if d.tracks[print] != nil {
+			continue
+		}
+		if len(d.tracks) >= maxTracks {
+			d.overflow++
+			continue
+		}
+		d.tracks[print] = &track{finding: Finding{
+			Schema: FindingSchema, Fingerprint: print, Category: s.category, Controller: s.controller, FirstSeen: s.since,
+		}}
+	}
+	findings := make([]Finding, 0, len(d.tracks))
+	for print, tr := range d.tracks {
+		if !tr.update(signals[print], ev.At, d.timing) {
+			delete(d.tracks, print)
+			continue
+		}
+		findings = append(findings, tr.finding)
+	}
+	slices.SortFunc(findings, compareFindings)
+	return findings
+}
+
+func compareFindings(a, b Finding) int {
+	return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Fingerprint, b.Fingerprint))
+}
+
+func (s State) rank() int { return slices.Index(states[:], s) }
+
+// states in the order in which findings are shown.
+var states = [...]State{StateFiring, StatePending, StateListed, StateResolved}

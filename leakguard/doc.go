@@ -1,0 +1,2 @@
+// Package leakguard finds leaks inside a running Kubernetes operator.
+package leakguard

@@ -1,0 +1,122 @@
+package leakguard
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The sampling levels.
+const (
+	levelMetrics = "metrics"
+	levelProfile = "profile"
+	levelDump    = "dump"
+)
+
+// pausePerGoroutine is what a full dump is taken to stop the world for each goroutine before one has been measured:
+// between the 3 µs of tiny stacks and the 40 µs of a loaded machine.
+const pausePerGoroutine = 8 * time.Microsecond
+
+// governor keeps the guard's own cost within Options.Budget: it measures what each level costs, stretches the interval,
+// and refuses dumps that would stop the world for too long.
+type governor struct {
+	budget   Budget
+	timing   timing
+	interval time.Duration // now in force
+	levels   map[string]*LevelReport
+	tickCost time.Duration    // of this tick's periodic levels so far
+	costs    [5]time.Duration // of the last ticks, to take the median of: one slow tick on a busy machine is not our cost
+	ticks    int
+	pause    time.Duration // for each goroutine, of the last dump
+	calm     int           // ticks in a row without anything pending
+}
+
+func newGovernor(b Budget, t timing) governor {
+	return governor{budget: b, timing: t, interval: t.interval, levels: map[string]*LevelReport{}, pause: pausePerGoroutine}
+}
+
+// measure runs one sample of a level and books its cost; sample gives the bytes that it read.
+func (g *governor) measure(level string, sample func() (read int)) {
+	l := g.level(level)
+	began := time.Now()
+	n := sample()
+	cost := time.Since(began)
+	l.Taken++
+	l.Seconds += cost.Seconds()
+	l.Bytes += uint64(max(n, 0)) //nolint:gosec // not negative
+	if level != levelDump {
+		g.tickCost += cost
+	}
+}
+
+// allowDump reports whether a dump of so many goroutines fits the pause budget, and counts it as skipped if not.
+func (g *governor) allowDump(goroutines int) bool {
+	if g.budget.Pause < 0 || g.pause*time.Duration(goroutines) <= g.budget.Pause {
+		return true
+	}
+	g.level(levelDump).Skipped++
+	return false
+}
+
+// measureDump takes a dump and learns from its pause.
+func (g *governor) measureDump(goroutines int, dump func() (read int)) {
+	began := time.Now()
+	g.measure(levelDump, dump)
+	if goroutines > 0 {
+		g.pause = (g.pause + time.Since(began)/time.Duration(goroutines)) / 2
+	}
+}
+
+// maxCalm is how many quiet ticks stretch the interval to twice the configured one, while the process is huge.
+const (
+	maxCalm        = 30
+	hugeGoroutines = 20_000
+)
+
+// adapt sets the next interval: the configured one; the shortest while something is pending; longer when the process is
+// huge and calm; and always long enough for the cost of a tick to stay within the CPU budget.
+func (g *governor) adapt(findings []Finding, goroutines int) {
+	g.costs[g.ticks%len(g.costs)], g.tickCost = g.tickCost, 0
+	g.ticks++
+	pending := slices.ContainsFunc(findings, func(f Finding) bool { return f.State == StatePending })
+	if g.calm++; pending {
+		g.calm = 0
+	}
+	want := g.timing.interval
+	switch {
+	case pending:
+		want = min(want, max(g.timing.minInterval, want/2))
+	case g.calm > maxCalm && goroutines > hugeGoroutines:
+		want *= 2
+	}
+	if g.budget.CPU > 0 {
+		want = max(want, time.Duration(float64(g.usualCost())*g.timing.scale/g.budget.CPU))
+	}
+	g.interval = min(want, g.timing.maxInterval)
+}
+
+// usualCost is the median cost of the last ticks.
+func (g *governor) usualCost() time.Duration {
+	costs := slices.Clone(g.costs[:min(g.ticks, len(g.costs))])
+	slices.Sort(costs)
+	return costs[len(costs)/2]
+}
+
+// report gives the cost of each level, ordered by name.
+func (g *governor) report() []LevelReport {
+	out := make([]LevelReport, 0, len(g.levels))
+	for _, l := range g.levels {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b LevelReport) int { return strings.Compare(a.Level, b.Level) })
+	return out
+}
+
+func (g *governor) level(name string) *LevelReport {
+	l := g.levels[name]
+	if l == nil {
+		l = &LevelReport{Level: name}
+		g.levels[name] = l
+	}
+	return l
+}

@@ -1,0 +1,177 @@
+package leakguard
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch"
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// Bounds of the table of growing places.
+const (
+	maxGrowthPlaces = 4096
+	maxLayers       = 128
+)
+
+// growthTable follows the number of goroutines of each place that is not judged as orphans: goroutines without the
+// label of a reconcile. The cheap profile has no goroutine ids, so a goroutine is counted as an ordinal of its place,
+// alive while the count stays above it.
+type growthTable struct {
+	timing  timing
+	main    string
+	places  map[placeKey]*growthPlace
+	dropped uint64
+	started bool // the first tick is the baseline
+}
+
+// growthPlace is the goroutines of one place, as layers of births: the last one in is the first one taken to have ended.
+type growthPlace struct {
+	placeKey
+	baseline int // of the first tick; for a place that appeared later 0
+	layers   []layer
+	endings  endings
+	decision decision
+
+	// this tick
+	count  int
+	sample *stackmatch.Group
+}
+
+// layer is the births of one cohort.
+type layer struct {
+	at      time.Time
+	count   int
+	objects int // how many objects lived then
+}
+
+func newGrowthTable(t timing, main string) *growthTable {
+	return &growthTable{timing: t, main: main, places: map[placeKey]*growthPlace{}}
+}
+
+// observe takes in one tick's groups.
+func (t *growthTable) observe(ev *Evidence) {
+	for _, p := range t.places {
+		p.count, p.sample = 0, nil
+	}
+	for i := range ev.Groups {
+		t.take(&ev.Groups[i])
+	}
+	objects := ev.liveObjects()
+	for key, p := range t.places {
+		p.settle(ev.At, objects, t)
+		if p.count == 0 && p.endings.empty(ev.At, t.timing.memory) {
+			delete(t.places, key)
+		}
+	}
+	t.started = true
+}
+
+// take counts a group that has no reconcile's label.
+func (t *growthTable) take(g *stackmatch.Group) {
+	if _, labelled := g.Label(probes.LabelReconcile); labelled {
+		return
+	}
+	root := frame.Root(g.Stack).Function
+	if root == "" || isServer(root) {
+		return
+	}
+	controller, _ := g.Label(probes.LabelController)
+	key := placeKey{controller, root}
+	p := t.places[key]
+	if p == nil {
+		if len(t.places) >= maxGrowthPlaces {
+			t.dropped += uint64(g.Count)
+			return
+		}
+		p = &growthPlace{placeKey: key}
+		t.places[key] = p
+	}
+	p.count += g.Count
+	if p.sample == nil || g.Count > p.sample.Count {
+		p.sample = g
+	}
+}
+
+// settle turns the tick's count into births and endings.
+func (p *growthPlace) settle(now time.Time, objects int, t *growthTable) {
+	if !t.started {
+		p.baseline = p.count
+		return
+	}
+	have := p.baseline
+	for _, l := range p.layers {
+		have += l.count
+	}
+	switch {
+	case p.count > have:
+		p.grow(now, p.count-have, objects, t.timing.cohort)
+	case p.count < have:
+		p.shrink(now, have-p.count, t.timing)
+	}
+}
+
+func (p *growthPlace) grow(now time.Time, n, objects int, cohort time.Duration) {
+	if last := len(p.layers) - 1; last >= 0 && cohortOf(p.layers[last].at, cohort) == cohortOf(now, cohort) {
+		p.layers[last].count += n
+		return
+	}
+	if len(p.layers) == maxLayers { // the two oldest become one, as old as the younger of them
+		p.layers[1].count += p.layers[0].count
+		p.layers = slices.Delete(p.layers, 0, 1)
+	}
+	p.layers = append(p.layers, layer{at: now, count: n, objects: objects})
+}
+
+func (p *growthPlace) shrink(now time.Time, n int, t timing) {
+	for n > 0 && len(p.layers) > 0 {
+		last := &p.layers[len(p.layers)-1]
+		ended := min(n, last.count)
+		last.count -= ended
+		n -= ended
+		p.endings.addCount(now, now.Sub(last.at), ended, t)
+		if last.count == 0 {
+			p.layers = p.layers[:len(p.layers)-1]
+		}
+	}
+	p.baseline -= n
+}
+
+// growthCensus is what one place looks like at one tick.
+type growthCensus struct {
+	born, aged, cohorts int // goroutines since the baseline; the survivors of them, and in how many cohorts they came
+	oldest, newest      time.Time
+	agedEnded           int
+	objectsGrown        int // how many more objects live than when the oldest was born
+}
+
+func (p *growthPlace) census(now time.Time, objects int, t timing) growthCensus {
+	var c growthCensus
+	p.endings.forget(now, t.memory)
+	_, c.agedEnded = p.endings.counts()
+	for _, l := range p.layers {
+		c.born += l.count
+		if now.Sub(l.at) >= t.aged {
+			c.aged += l.count
+			c.cohorts++
+		}
+	}
+	if len(p.layers) > 0 {
+		c.oldest, c.newest = p.layers[0].at, p.layers[len(p.layers)-1].at
+		c.objectsGrown = objects - p.layers[0].objects
+	}
+	return c
+}
+
+// growing reports whether the place still bears goroutines: lately, or no longer ago than three times its usual gap.
+func (c *growthCensus) growing(now time.Time, layers int, t timing) bool {
+	if layers < 2 {
+		return false
+	}
+	gap := c.newest.Sub(c.oldest) / time.Duration(layers-1)
+	return now.Sub(c.newest) <= max(t.fresh, 3*gap)
+}
+
+// explained reports whether the number of live objects has grown as much: one worker for each object is no leak.
+func (c *growthCensus) explained() bool { return c.objectsGrown > 0 && 5*c.objectsGrown >= 4*c.born }

@@ -1,0 +1,123 @@
+package leakguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/leakguard/leakguard/probes"
+)
+
+// ErrSecondGuard is Start's error when another Guard is running in the process: each would report every leak.
+var ErrSecondGuard = errors.New("leakguard: another guard is running in this process")
+
+// Guard samples the process it runs in and reports what leaks. It is a manager.Runnable that runs on every replica,
+// leader or not, and a healthz.Checker's method set (Check).
+//
+// All methods may be called concurrently, before Start and after it too.
+type Guard struct {
+	options Options
+	err     error // why Start must fail
+	timing  timing
+	objects *probes.ObjectIndex
+	log     logr.Logger
+	report  atomic.Pointer[Report]
+	sampled atomic.Int64 // when the last tick completed, in Unix nanoseconds
+	started atomic.Int64
+
+	mu          sync.Mutex
+	controllers map[string]bool // by name: instrumented or not
+	notices     []string
+}
+
+var (
+	_ manager.Runnable               = (*Guard)(nil)
+	_ manager.LeaderElectionRunnable = (*Guard)(nil)
+)
+
+// New gives a Guard that does nothing until Start. An option that cannot be used is Start's error, so that the result can
+// go straight into mgr.Add.
+func New(options Options) *Guard {
+	g := &Guard{options: options, controllers: map[string]bool{}, objects: probes.NewObjectIndex(process.scopes)}
+	g.options.setDefaults()
+	g.err = g.options.validate()
+	g.timing = newTiming(&g.options)
+	if g.options.Registerer == nil {
+		g.options.Registerer = metrics.Registry
+	}
+	g.log = g.options.Logger
+	if g.log.IsZero() {
+		g.log = ctrllog.Log.WithName("leakguard")
+	}
+	g.report.Store(&Report{Schema: FindingSchema, Findings: []Finding{}, Controllers: []ControllerReport{}})
+	return g
+}
+
+// NeedLeaderElection is false: a replica that waits for the lease can leak too.
+func (g *Guard) NeedLeaderElection() bool { return false }
+
+// Start samples until ctx ends, and returns only when everything it began has returned. Its error is for misuse only (a
+// bad option, ErrSecondGuard, metrics that cannot be registered), for an error ends the whole manager. A Guard may be started again
+// after it has stopped.
+func (g *Guard) Start(ctx context.Context) error {
+	if g.err != nil {
+		return g.err
+	}
+	set, err := probes.NewSet(0, g.options.Probes...)
+	if err != nil {
+		return fmt.Errorf("%w: Probes: %w", ErrOptions, err)
+	}
+	if !process.guard.CompareAndSwap(nil, g) {
+		return ErrSecondGuard
+	}
+	defer process.guard.Store(nil)
+	collector := g.Collector()
+	if err := g.options.Registerer.Register(collector); err != nil {
+		return fmt.Errorf("leakguard: register metrics: %w", err)
+	}
+	defer g.options.Registerer.Unregister(collector)
+	g.started.Store(time.Now().UnixNano())
+	newSampler(g, set).run(ctx)
+	return nil
+}
+
+// Report gives what the guard knows as of the last tick. The result is shared and must not be changed.
+func (g *Guard) Report() *Report { return g.report.Load() }
+
+// Collector gives a collector of the guard's metrics, for a registry other than the one that Start registers in. A
+// scrape reads the last report and never samples.
+func (g *Guard) Collector() prometheus.Collector { return collector{g} }
+
+// addNotice keeps a sentence for the report; the same sentence is kept once.
+func (g *Guard) addNotice(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, have := range g.notices {
+		if have == text {
+			return
+		}
+	}
+	if len(g.notices) < maxNotices {
+		g.notices = append(g.notices, text)
+	}
+}
+
+// maxNotices bounds the notices of a guard.
+const maxNotices = 64
+
+// noteController remembers a controller and whether its reconciles carry labels.
+func (g *Guard) noteController(name string, instrumented bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.controllers[name] = g.controllers[name] || instrumented
+}

@@ -1,0 +1,88 @@
+package leakguard
+
+import (
+	"errors"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/leakguard/leakguard/probes"
+)
+
+// Manager is a manager whose controllers are instrumented as they are added.
+type Manager struct {
+	manager.Manager
+	guard *Guard
+}
+
+// Guard is the manager's guard; it starts and stops with the manager.
+func (m *Manager) Guard() *Guard { return m.guard }
+
+// Add implements manager.Manager. Each controller of reconcile.Request is instrumented before it is passed on, itself
+// unwrapped: the manager looks at the types of what it runs.
+func (m *Manager) Add(r manager.Runnable) error {
+	m.guard.instrument(r)
+	return m.Manager.Add(r)
+}
+
+// NewManager is a drop-in for ctrl.NewManager. It instruments every controller of reconcile.Request with no change to
+// it, shields shared connections and informers from being taken for a reconcile's work, learns from the cache which
+// objects live, serves the debug page on the metrics server, and adds a health check named "leakguard".
+//
+// cfg and opts are not changed. What opts already holds (NewCache, Cache.NewInformer, the config's transport wrappers)
+// stays in force; the guard's parts are put around it.
+func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager, error) {
+	if cfg == nil {
+		return nil, errors.New("leakguard: must specify Config")
+	}
+	g := New(options)
+	if g.err != nil {
+		return nil, g.err
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return probes.Shield(rt) })
+	g.wrapCache(&opts)
+	mgr, err := ctrl.NewManager(cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.wire(mgr, opts.Metrics.FilterProvider != nil); err != nil {
+		return nil, err
+	}
+	return &Manager{Manager: mgr, guard: g}, nil
+}
+
+// Setup gives a manager that exists a guard, its debug page and its health check. Call it before the manager starts.
+// Controllers are not instrumented: wrap their reconcilers with [Reconciler], or use [NewManager].
+func Setup(mgr manager.Manager, options Options) (*Guard, error) {
+	g := New(options)
+	if g.err != nil {
+		return nil, g.err
+	}
+	if err := g.wire(mgr, metricsAreFiltered(mgr)); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// wire adds the guard, its page and its check to a manager.
+func (g *Guard) wire(mgr manager.Manager, authenticated bool) error {
+	if metricsAreOff(mgr) {
+		g.addNotice("the manager's metrics server is switched off, so %s is not served", PagePath)
+	}
+	err := mgr.AddMetricsServerExtraHandler(PagePath, &page{guard: g, open: authenticated || g.options.DebugOpen})
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("leakguard", g.Check); err != nil {
+		return err
+	}
+	if g.options.UnreadyOn != "" {
+		if err := mgr.AddReadyzCheck("leakguard", g.Check); err != nil {
+			return err
+		}
+	}
+	return mgr.Add(g)
+}

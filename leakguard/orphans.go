@@ -1,0 +1,177 @@
+package leakguard
+
+import (
+	"time"
+
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch"
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// Bounds of the table of orphans.
+const (
+	maxLives        = 4096 // survivors in all
+	maxPlaceLives   = 512  // of one place
+	maxCohortLives  = 8    // of one place and cohort, once the place has manyLives
+	manyLives       = 128
+	maxOrphanPlaces = 1024
+)
+
+// orphanTable follows the goroutines that carry the label of an ended reconcile, by the place they were started for.
+type orphanTable struct {
+	timing  timing
+	main    string
+	places  map[placeKey]*orphanPlace
+	lives   int
+	dropped uint64 // goroutines that found no room
+	total   int    // orphans of the last tick
+}
+
+// placeKey is a controller and the function that its goroutines were started for.
+type placeKey struct{ controller, root string }
+
+// orphanPlace is all orphans of one place. What stands under "this tick" is made anew at each tick.
+type orphanPlace struct {
+	placeKey
+	lives    map[uint64]*life // by the span's sequence number
+	endings  endings
+	skipped  bool   // some lives found no room: from then on only spans above highest are taken in
+	highest  uint64 // the highest span seen
+	before   uint64 // the same, as of the tick before
+	cohortAt int64  // the cohort that cohortN counts
+	cohortN  int
+
+	// this tick
+	goroutines int
+	spans      map[uint64]bool
+	objects    map[probes.Object]int // spans of each object
+	sample     *stackmatch.Group     // the largest group
+}
+
+// life is one ended reconcile that has left goroutines behind.
+type life struct {
+	object      probes.Object
+	first, last time.Time
+	count       int
+	stack       uint64
+	moved       bool // its stack was not the same at all scans: it runs
+}
+
+func newOrphanTable(t timing, main string) *orphanTable {
+	return &orphanTable{timing: t, main: main, places: map[placeKey]*orphanPlace{}}
+}
+
+// observe takes in one tick's groups.
+func (t *orphanTable) observe(ev *Evidence) {
+	t.total = 0
+	for _, p := range t.places {
+		p.goroutines, p.sample, p.before = 0, nil, p.highest
+		clear(p.spans)
+		clear(p.objects)
+	}
+	for i := range ev.Groups {
+		t.take(&ev.Groups[i], ev)
+	}
+	for key, p := range t.places {
+		t.bury(p, ev.At)
+		if len(p.lives) == 0 && p.endings.empty(ev.At, t.timing.memory) {
+			delete(t.places, key)
+		}
+	}
+}
+
+// take counts a group if it is what an ended reconcile left behind.
+func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
+	value, ok := g.Label(probes.LabelReconcile)
+	if !ok {
+		return
+	}
+	id, ok := probes.ParseSpanID(value)
+	if !ok || ev.inFlight(id.Seq) {
+		return
+	}
+	root := frame.Root(g.Stack).Function
+	if root == "" || isShared(root) {
+		return
+	}
+	t.total += g.Count
+	controller, _ := g.Label(probes.LabelController)
+	p := t.place(placeKey{controller, root})
+	if p == nil {
+		t.dropped += uint64(g.Count)
+		return
+	}
+	p.goroutines += g.Count
+	if p.sample == nil || g.Count > p.sample.Count {
+		p.sample = g
+	}
+	if !p.spans[id.Seq] {
+		p.spans[id.Seq] = true
+		p.objects[id.Object]++
+	}
+	t.live(p, id, g, ev.At)
+	p.highest = max(p.highest, id.Seq)
+}
+
+func (t *orphanTable) place(key placeKey) *orphanPlace {
+	p := t.places[key]
+	if p == nil && len(t.places) < maxOrphanPlaces {
+		p = &orphanPlace{placeKey: key, lives: map[uint64]*life{}, spans: map[uint64]bool{}, objects: map[probes.Object]int{}}
+		t.places[key] = p
+	}
+	return p
+}
+
+// live notes that a span's goroutines are alive.
+func (t *orphanTable) live(p *orphanPlace, id probes.SpanID, g *stackmatch.Group, now time.Time) {
+	l := p.lives[id.Seq]
+	switch {
+	case l == nil:
+		if !t.room(p, id, now) {
+			p.skipped = true
+			t.dropped += uint64(g.Count)
+			return
+		}
+		l = &life{object: id.Object, first: now, stack: g.ID}
+		p.lives[id.Seq] = l
+		t.lives++
+	case l.last.Equal(now): // another group of the same span
+		l.count += g.Count
+		return
+	case l.stack != g.ID:
+		l.moved, l.stack = true, g.ID
+	}
+	l.last, l.count = now, g.Count
+}
+
+// room reports whether a new life may be followed. When they come faster than the table can hold, a few of each cohort
+// are enough to judge the place. After one was passed over only spans newer than those of earlier ticks are taken in, for else an old one would
+// look like a new birth.
+func (t *orphanTable) room(p *orphanPlace, id probes.SpanID, now time.Time) bool {
+	if t.lives >= maxLives || len(p.lives) >= maxPlaceLives || (p.skipped && id.Seq <= p.before) {
+		return false
+	}
+	if cohort := cohortOf(now, t.timing.pendingCohort); cohort != p.cohortAt {
+		p.cohortAt, p.cohortN = cohort, 0
+	}
+	if len(p.lives) >= manyLives && p.cohortN >= maxCohortLives {
+		return false
+	}
+	p.cohortN++
+	return true
+}
+
+// bury takes out the lives that were not seen this tick.
+func (t *orphanTable) bury(p *orphanPlace, now time.Time) {
+	for seq, l := range p.lives {
+		if l.last.Equal(now) {
+			continue
+		}
+		delete(p.lives, seq)
+		t.lives--
+		p.endings.add(now, l.last.Sub(l.first), t.timing)
+	}
+}
+
+// cohortOf numbers the cohort that a moment falls into.
+func cohortOf(at time.Time, cohort time.Duration) int64 { return at.UnixNano() / int64(max(cohort, 1)) }

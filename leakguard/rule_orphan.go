@@ -1,0 +1,130 @@
+package leakguard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// ruleOrphan is rule O: goroutines of several ended reconciles of one object hold the same stack. One worker for each
+// object is normal, two for one object is not.
+const ruleOrphan = "orphaned"
+
+// orphanCensus is what one place looks like at one tick.
+type orphanCensus struct {
+	confirmed, aged               int // spans with goroutines past the grace, and past the age of a survivor
+	pendingCohorts, cohorts       int // of the confirmed, and of the aged
+	confirmedSurplus, agedSurplus int // spans beyond one for each object
+	oldest, newest                time.Time
+	moved                         int // spans whose goroutines run
+	lateEnded, agedEnded          int
+}
+
+func (p *orphanPlace) census(now time.Time, t timing) orphanCensus {
+	var c orphanCensus
+	c.lateEnded, c.agedEnded = p.endings.counts()
+	pending, cohorts := map[int64]bool{}, map[int64]bool{}
+	confirmed, aged := map[probes.Object]bool{}, map[probes.Object]bool{}
+	for _, l := range p.lives {
+		age := now.Sub(l.first)
+		if age < t.grace || age == 0 {
+			continue
+		}
+		c.confirmed++
+		pending[cohortOf(l.first, t.pendingCohort)] = true
+		confirmed[l.object] = true
+		if l.moved {
+			c.moved++
+		}
+		if c.oldest.IsZero() || l.first.Before(c.oldest) {
+			c.oldest = l.first
+		}
+		if l.first.After(c.newest) {
+			c.newest = l.first
+		}
+		if age >= t.aged {
+			c.aged++
+			cohorts[cohortOf(l.first, t.cohort)] = true
+			aged[l.object] = true
+		}
+	}
+	c.pendingCohorts, c.cohorts = len(pending), len(cohorts)
+	c.confirmedSurplus, c.agedSurplus = c.confirmed-len(confirmed), c.aged-len(aged)
+	return c
+}
+
+// growing reports whether the place still bears orphans: lately, or no longer ago than three times its usual gap.
+func (c *orphanCensus) growing(now time.Time, t timing) bool {
+	if c.confirmed < 2 {
+		return false
+	}
+	gap := c.newest.Sub(c.oldest) / time.Duration(c.confirmed-1)
+	return now.Sub(c.newest) <= max(t.fresh, 3*gap)
+}
+
+// need is how many survivors in as many cohorts make an alarm.
+func (c *orphanCensus) need() int {
+	if 5*c.moved > c.confirmed {
+		return enoughRunning
+	}
+	return enough
+}
+
+// level judges the place by rule O; 0 is nothing to say.
+func (c *orphanCensus) level(now time.Time, t timing) level {
+	need := c.need()
+	switch {
+	case c.aged >= need && c.cohorts >= need && c.agedSurplus >= pendingSpans && c.growing(now, t) &&
+		float64(c.agedEnded) <= maxEnded*float64(c.aged+c.agedEnded):
+		return levelFiring
+	case c.confirmed >= pendingSpans && c.pendingCohorts >= pendingSpans && c.confirmedSurplus >= 1 && c.growing(now, t) &&
+		4*c.lateEnded <= c.confirmed:
+		return levelPending
+	case c.aged >= 2 || (c.aged == 1 && now.Sub(c.oldest) >= t.resolve):
+		return levelListed
+	}
+	return 0
+}
+
+// judgeOrphans gives rule O's signals.
+func judgeOrphans(table *orphanTable, now time.Time, emit func(signal)) {
+	for _, p := range table.places {
+		if p.sample == nil {
+			continue
+		}
+		c := p.census(now, table.timing)
+		l := c.level(now, table.timing)
+		if l == 0 {
+			continue
+		}
+		s := p.signal(table.main, &c, now)
+		s.rule, s.level, s.tier = ruleOrphan, l, TierLikely
+		if l == levelListed {
+			s.tier = TierListed
+		}
+		s.reason = fmt.Sprintf("%d goroutines of %d ended reconciles of %d objects are alive, the oldest for %s; %d more ended late",
+			p.goroutines, len(p.spans), len(p.objects), now.Sub(c.oldest).Round(time.Second), c.lateEnded)
+		s.advice = "stop the goroutine when its reconcile ends or when its object goes: pass it a context that is cancelled then, and select on it"
+		emit(s)
+	}
+}
+
+// signal gives what all rules about orphans say of a place.
+func (p *orphanPlace) signal(main string, c *orphanCensus, now time.Time) signal {
+	culprit, pattern := blame(p.sample.Stack, frame.Frame{}, main)
+	return signal{
+		category: "goroutine-orphaned", controller: p.controller, culprit: culprit, pattern: pattern,
+		count: int64(p.goroutines), perHour: perHour(len(p.spans), c.oldest, now), waitReason: p.sample.WaitReason,
+		since: c.oldest, stack: p.sample.Stack,
+	}
+}
+
+// blame gives the culprit of a stack, or the function that it was started for when the code to fix is in no frame.
+func blame(stack []frame.Frame, creator frame.Frame, main string) (culprit frame.Frame, pattern bool) {
+	if f, _, ok := frame.Culprit(stack, creator, main); ok {
+		return f, false
+	}
+	return frame.Root(stack), true
+}

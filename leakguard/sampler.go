@@ -1,0 +1,214 @@
+package leakguard
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakguard/leakguard/memstats"
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch"
+)
+
+// sampler takes the samples of one run of a guard. All its state belongs to the goroutine that runs Start.
+type sampler struct {
+	guard    *Guard
+	probes   *probes.Set
+	detector *Detector
+	governor governor
+	memory   *memstats.Reader
+	profile  stackmatch.ProfileReader
+	begun    time.Time
+
+	sample   memstats.Sample
+	buffer   bytes.Buffer
+	groups   []stackmatch.Group
+	inFlight []probes.Open
+	readings []probes.Reading
+	states   map[string]State // the last state of each finding, for the log
+	taken    uint64
+	errors   uint64
+	panics   uint64
+	off      bool // the detector panicked and is switched off
+}
+
+func newSampler(g *Guard, set *probes.Set) *sampler {
+	return &sampler{
+		guard: g, probes: set, detector: newDetector(&g.options), governor: newGovernor(g.options.Budget, g.timing),
+		memory: memstats.NewReader(memstats.Options{}), states: map[string]State{},
+	}
+}
+
+// run samples until ctx ends.
+func (s *sampler) run(ctx context.Context) {
+	defer func() {
+		if err := s.memory.Close(); err != nil {
+			s.guard.log.Error(err, "closing the memory reader")
+		}
+	}()
+	s.begun = time.Now()
+	timer := time.NewTimer(0) // the first sample is the baseline
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		s.tick(ctx)
+		timer.Reset(max(s.governor.interval-time.Since(began), s.governor.interval/2))
+	}
+}
+
+// tick takes one sample and publishes a report. A panic is counted and switches the detector off, for the guard must not
+// end its host.
+func (s *sampler) tick(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics++
+			s.off = true
+			s.guard.log.Info("leakguard has switched its detector off after a panic of its own", "panic", p)
+			s.publish(time.Now(), s.guard.Report().Findings)
+		}
+	}()
+	s.governor.measure(levelMetrics, func() int { s.memory.Read(&s.sample); return 0 })
+	if s.off {
+		return
+	}
+	ev, ok := s.evidence(ctx)
+	if !ok {
+		return
+	}
+	findings := s.detector.Step(ev)
+	s.taken++
+	s.logChanges(findings)
+	s.governor.adapt(findings, int(s.sample.Goroutines))
+	s.publish(ev.At, findings)
+}
+
+// evidence takes the samples of one tick; ok is false when the goroutine profile cannot be read.
+func (s *sampler) evidence(ctx context.Context) (ev Evidence, ok bool) {
+	s.governor.measure(levelProfile, func() int {
+		s.buffer.Reset()
+		ev.At = time.Now()
+		err := stackmatch.CaptureProfile(&s.buffer)
+		if err == nil {
+			s.groups, err = s.profile.Read(s.groups[:0], s.buffer.Bytes())
+		}
+		if err != nil {
+			s.errors++
+			s.guard.log.V(1).Info("the goroutine profile cannot be read", "error", err.Error())
+		}
+		ok = err == nil
+		return s.buffer.Len()
+	})
+	s.inFlight = process.scopes.InFlight(s.inFlight[:0])
+	s.guard.objects.Refresh(ev.At)
+	s.readings = s.probes.Read(ctx, s.readings[:0])
+	ev.Groups, ev.InFlight, ev.Objects, ev.Readings = s.groups, s.inFlight, s.guard.objects, s.readings
+	if ok && s.detector.NeedsDump() {
+		ev.Dump = s.dump()
+		ev.DumpRefused = ev.Dump == nil
+	}
+	return ev, ok
+}
+
+// maxDumpBytes bounds a full dump: about 160,000 goroutines of 400 bytes.
+const maxDumpBytes = 64 << 20
+
+// dump takes a full dump when the pause budget allows it; nil otherwise.
+func (s *sampler) dump() *stackmatch.Dump {
+	goroutines := int(s.sample.Goroutines)
+	if !s.governor.allowDump(goroutines) {
+		return nil
+	}
+	var text []byte
+	s.governor.measureDump(goroutines, func() int {
+		text, _ = stackmatch.CaptureText(maxDumpBytes)
+		return len(text)
+	})
+	d, err := stackmatch.Read(bytes.NewReader(text), stackmatch.ReadOptions{})
+	if err != nil {
+		s.errors++
+		return nil
+	}
+	return d
+}
+
+// publish makes the report of this tick.
+func (s *sampler) publish(at time.Time, findings []Finding) {
+	g := s.guard
+	r := &Report{
+		Schema: FindingSchema, At: at, Started: s.begun, Findings: findings,
+		Goroutines: int(s.sample.Goroutines), HeapLiveBytes: s.sample.HeapLiveBytes,
+		Sampling: Sampling{
+			IntervalSeconds: s.governor.interval.Seconds(),
+			Due:             1 + uint64(at.Sub(s.begun)/g.timing.interval), Taken: s.taken, //nolint:gosec // at is not before begun
+			Levels: s.governor.report(), Errors: s.errors, Panics: s.panics,
+		},
+		Controllers: s.controllers(), Probes: s.probes.Stats(),
+	}
+	r.Orphans, r.OrphansDropped = s.detector.Orphans()
+	g.mu.Lock()
+	r.Notices = slices.Clone(g.notices)
+	g.mu.Unlock()
+	g.report.Store(r)
+	g.sampled.Store(time.Now().UnixNano())
+}
+
+// controllers joins what is known of each controller.
+func (s *sampler) controllers() []ControllerReport {
+	orphans := map[string]int{}
+	s.detector.OrphansOf(orphans)
+	byName := map[string]*ControllerReport{}
+	for _, st := range process.scopes.Stats(nil) {
+		byName[st.Scope] = &ControllerReport{Name: st.Scope, Instrumented: true, Reconciles: st.Begun, InFlight: st.Begun - st.Ended}
+	}
+	s.guard.mu.Lock()
+	for name, instrumented := range s.guard.controllers {
+		if byName[name] == nil {
+			byName[name] = &ControllerReport{Name: name, Instrumented: instrumented}
+		}
+	}
+	s.guard.mu.Unlock()
+	for name, n := range orphans {
+		if c := byName[name]; c != nil {
+			c.Orphans = n
+		}
+	}
+	list := make([]ControllerReport, 0, len(byName))
+	for _, c := range slices.SortedFunc(maps.Values(byName), func(a, b *ControllerReport) int { return strings.Compare(a.Name, b.Name) }) {
+		list = append(list, *c)
+	}
+	return list
+}
+
+// logChanges writes one line when a finding fires and one when it resolves.
+func (s *sampler) logChanges(findings []Finding) {
+	seen := make(map[string]State, len(findings))
+	for i := range findings {
+		f := &findings[i]
+		seen[f.Fingerprint] = f.State
+		if s.states[f.Fingerprint] == f.State {
+			continue
+		}
+		switch f.State {
+		case StateFiring:
+			s.guard.log.Info("leak found", f.logValues()...)
+		case StateResolved:
+			s.guard.log.Info("leak resolved", f.logValues()...)
+		}
+	}
+	s.states = seen
+}
+
+func (f *Finding) logValues() []any {
+	return []any{
+		"controller", f.Controller, "count", f.Count, "culprit", f.Culprit.Function, "at", f.Culprit.Position(),
+		"waitReason", f.WaitReason, "rule", f.Rule, "tier", f.Tier, "perHour", f.PerHour, "reason", f.Reason, "fingerprint", f.Fingerprint,
+	}
+}

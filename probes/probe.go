@@ -1,0 +1,40 @@
+package probes
+
+import (
+	"context"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// Probe counts one kind of resource.
+type Probe interface {
+	// Name is what reports and metrics call it: lower case words joined by underscores, unique in a [Set].
+	Name() string
+	// Read appends what it counts now to dst and returns it. It is called on a goroutine of its own, one call at a
+	// time, must not block, and may give nothing.
+	Read(ctx context.Context, dst []Reading) []Reading
+}
+
+// Reading is one count of a resource at one moment.
+type Reading struct {
+	// Probe is the name of the probe; [Set.Read] fills it in.
+	Probe string
+	// Resource says what is counted: "watches open after their reconcile", "informers". Few and fixed.
+	Resource string
+	// Scope is the scope the resource belongs to, such as a controller; empty when it is the process's.
+	Scope string
+	// Count is how many there are.
+	Count float64
+	// Covariate is the number of things that explain Count, such as live objects; negative when there is none.
+	Covariate float64
+	// Leaked is set by a probe that keeps exact accounts: each unit is already known to be lost. Then no trend is needed.
+	Leaked bool
+	// Culprit is where the resource was made; zero when unknown.
+	Culprit frame.Frame
+	// Stack is the calls that made one of them, leaf first; nil when unknown.
+	Stack []frame.Frame
+	// Trap is the row of the table of traps this resource belongs to; may be empty.
+	Trap string
+	// Reason and Advice are sentences for a person; empty leaves them to the detector.
+	Reason, Advice string
+}
