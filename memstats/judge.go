@@ -17,6 +17,9 @@ type Thresholds struct {
 	WarmUp time.Duration
 	// Scale makes all times shorter by a factor, for series of a scaled layout; default 1.
 	Scale float64
+	// Garbage says that the series holds garbage between GC cycles, as HeapAlloc does and HeapLiveBytes does not. Then a rise counts only
+	// when it is more than what falls away now and then, and when five cycles passed in the horizon (see [Cycles]).
+	Garbage bool
 	// Unit is the word for what is counted, used in reasons; default none, "bytes" prints KiB, MiB and GiB.
 	Unit string
 }
@@ -52,6 +55,8 @@ const (
 	// Work is a counter of work done, such as reconciles. It never explains growth: what follows it leaks with each unit of work, and
 	// the verdict says how much.
 	Work
+	// Cycles is the counter of GC cycles, for series with garbage. It explains nothing.
+	Cycles
 )
 
 // Covariate is a number that may drive another.
@@ -69,9 +74,10 @@ type horizon struct {
 
 // horizons gives the stretches, shortest first: the shorter one finds fast leaks soon, the longer ones slow leaks and staircases. A
 // benign ramp must end within the shortest one or be explained by a covariate.
-func (t *Thresholds) horizons() [4]horizon {
-	all := [4]horizon{
+func (t *Thresholds) horizons() [5]horizon {
+	all := [5]horizon{
 		{24 * time.Minute, 2 * time.Minute, 11},
+		{time.Hour, 6 * time.Minute, 9},
 		{5 * time.Hour, 30 * time.Minute, 9},
 		{20 * time.Hour, time.Hour, 16},
 		{6 * 24 * time.Hour, 6 * time.Hour, 19},
@@ -85,13 +91,13 @@ func (t *Thresholds) horizons() [4]horizon {
 
 // Judge tells growth from load. It holds scratch space only: one Judge serves any number of series. It is not safe for concurrent use.
 //
-// A series is growing when at one of the horizons 24 minutes, 5 hours, 20 hours and 6 days all of this holds for the floors of its
+// A series is growing when at one of the horizons 24 minutes, 1 hour, 5 hours, 20 hours and 6 days all of this holds for the floors of its
 // windows: the trend is significant (Mann–Kendall), the rise is large enough and stands out of the noise, the floors of five
 // equal parts rise each over the one before, nothing came down by more than a quarter of the rise, the second half rises at least half as
 // fast as the first, and the newest part is higher than nine tenths of all that was before; and no covariate explains it.
 type Judge struct {
 	thresholds Thresholds
-	horizons   [4]horizon
+	horizons   [5]horizon
 	fitter     fitter
 	floors     []Point
 	other      []Point
@@ -117,6 +123,9 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 	explained := Verdict{}
 	for _, h := range j.horizons {
 		g, ok := j.growthAt(s, h)
+		if g.grows && j.thresholds.Garbage && j.tooth(s, h, g, covariates) {
+			g.grows = false
+		}
 		if !ok || !g.grows {
 			if ok {
 				v.P = min(v.P, g.trend.P)
@@ -139,6 +148,26 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 		return kept
 	}
 	return j.shape(s, v)
+}
+
+// tooth says whether a rise of a series with garbage may be no more than the flank of one tooth: fewer than five GC cycles
+// passed, or, when nobody counts them, as much fell away at least twice in the ten horizons before.
+func (j *Judge) tooth(s *Series, h horizon, g growth, covariates []Covariate) bool {
+	for _, c := range covariates {
+		if c.Kind == Cycles && c.Series != nil {
+			j.buckets = c.Series.AppendBuckets(j.buckets[:0], h.span)
+			return len(j.buckets) == 0 || j.buckets[len(j.buckets)-1].Last-j.buckets[0].Min < 5
+		}
+	}
+	j.other = s.AppendFloors(j.other[:0], 10*h.span, h.window)
+	falls, top := 0, math.Inf(-1)
+	for _, p := range j.other {
+		if top = max(top, p.Value); top-p.Value >= 0.5*g.rise {
+			falls++
+			top = p.Value
+		}
+	}
+	return falls >= 2
 }
 
 // growth is the result of the test for growth on one run of floors.
@@ -174,7 +203,7 @@ func (j *Judge) usable(s *Series, dst []Point, h horizon) []Point {
 
 // before gives the floors of the last two days that are older than t.
 func (j *Judge) before(s *Series, dst []Point, t time.Time) []Point {
-	long := j.horizons[3]
+	long := j.horizons[len(j.horizons)-1]
 	window := long.window / 6
 	dst = s.AppendFloors(dst, 8*long.window, window)
 	n := 0

@@ -62,13 +62,7 @@ func (j *Judge) since(s *Series, h horizon, g growth) time.Time {
 // shape names what a series that does not grow looks like, on the shortest horizon that holds all of it.
 func (j *Judge) shape(s *Series, v Verdict) Verdict {
 	age := s.End().Sub(s.Start())
-	h := j.horizons[len(j.horizons)-1]
-	for _, l := range j.horizons {
-		if l.span >= age {
-			h = l
-			break
-		}
-	}
+	h := horizon{span: max(age, time.Minute), window: max(age/24, time.Second)}
 	v.Horizon = h.span
 	j.buckets = s.AppendBuckets(j.buckets[:0], h.span)
 	j.floors = s.AppendFloors(j.floors[:0], h.span, h.window)
@@ -142,7 +136,7 @@ func (j *Judge) moving(v Verdict, g growth, least float64) Verdict {
 		v.Shape, v.Reason = Bursting, "left its level and came back"
 	case change.Kind != NoChange && change.Explained > 0.7 && up >= least:
 		v.Shape, v.Since = Stepped, change.Begin
-		v.Reason = fmt.Sprintf("went up by %s and is not rising any more", j.amount(up))
+		v.Reason = fmt.Sprintf("went up by %s, not steadily enough to call it growth", j.amount(up))
 	default:
 		v.Shape, v.Reason = Flat, "moves without a direction"
 	}
