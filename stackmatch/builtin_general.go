@@ -83,8 +83,8 @@ func waitRules() []Rule {
 			Doc:        "A controller's worker has been parked inside Reconcile for ten minutes or longer: its object and, with few workers, the whole controller stand still.",
 			Sources:    []string{"hazelcast/hazelcast-platform-operator#343"},
 			Advice:     "Give every wait in Reconcile the context and a deadline, or return and requeue.",
-			Verdict:    VerdictSuspect, Growing: VerdictLeak,
-			Match: Match{Frames: []Pattern{Exact(controllerRuntime + "internal/controller.(*Controller).reconcileHandler")}, MinWait: minutes(10)},
+			Verdict:    VerdictSuspect,
+			Match:      Match{Frames: []Pattern{Exact(controllerRuntime + "internal/controller.(*Controller).reconcileHandler")}, MinWait: minutes(10)},
 		},
 	}
 }
@@ -131,9 +131,9 @@ func growthRules() []Rule {
 			Match: Match{Predicate: "grown-parked"},
 		},
 		{
-			ID: "GOR-604", Title: "goroutines grow that do run", Severity: SeverityInfo,
+			ID: "GOR-604", Title: "goroutines of one place have grown", Severity: SeverityInfo,
 			Categories: []string{"goroutine-growth"},
-			Doc: "Goroutines of one place have grown between the dumps, and they run now and then, or the dump does not say how long they wait. One for each live object looks the same: " +
+			Doc: "Goroutines of one place have grown between the dumps, and they run now and then, or the dump does not say how long they wait, or they have stood still since. A pool and one for each live object looks the same: " +
 				"the number of objects decides.",
 			Sources: []string{"kubernetes-sigs/cluster-api#11272"},
 			Advice:  "Compare with the number of live objects (the command's flag --objects).",
@@ -146,7 +146,7 @@ func growthRules() []Rule {
 			Doc:        "Ten or more goroutines of one place were started by one goroutine that has ended.",
 			Sources:    []string{"runtime/traceback.go"},
 			Advice:     "Take another dump: one cannot tell a pool from a leak.",
-			Verdict:    VerdictSuspect, Trap: "S2-02",
+			Verdict:    VerdictSuspect, Growing: VerdictSuspect, Trap: "S2-02",
 			Match: Match{Predicate: "one-dead-creator"},
 		},
 		{
@@ -155,7 +155,7 @@ func growthRules() []Rule {
 			Doc:        "A hundred or more goroutines of one place of user code. Thousands can be healthy when there is one for each object, and four can be the whole bug.",
 			Sources:    []string{"cilium/cilium#5902"},
 			Advice:     "Take another dump, or compare with the number of live objects (the command's flag --objects).",
-			Verdict:    VerdictSuspect, Trap: "S2-02",
+			Verdict:    VerdictSuspect, Growing: VerdictSuspect, Trap: "S2-02",
 			Match: Match{MinCount: 100, Predicate: "user-code"},
 		},
 	}

@@ -10,6 +10,7 @@ type census struct {
 	delayLoops, queueWaiters             int
 	priorityQueues, broadcasters         int
 	sinkThrottled, etcdClients           int
+	grpcConns, resolvers                 int
 }
 
 // takeCensus counts all groups.
@@ -45,6 +46,8 @@ func (c *census) count(g *Group, names []string) {
 	c.broadcasters += n * min(seen.broadcasters, 1)
 	c.sinkThrottled += n * min(seen.sinkThrottled, 1)
 	c.etcdClients += n * min(seen.etcdClients, 1)
+	c.grpcConns += n * min(seen.grpcConns, 1)
+	c.resolvers += n * min(seen.resolvers, 1)
 }
 
 // part notes what one frame says about its goroutine.
@@ -58,6 +61,10 @@ func (c *census) part(name string, i int, names []string) {
 		c.httpPart(name, i, names)
 	case strings.HasPrefix(name, "go.etcd.io/etcd/"):
 		c.etcdClients++
+	case name == "google.golang.org/grpc/internal/transport.(*http2Client).reader":
+		c.grpcConns++
+	case name == "google.golang.org/grpc/internal/resolver/dns.(*dnsResolver).watcher":
+		c.resolvers++
 	case name == "k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop":
 		c.broadcasters++
 	case name == "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive":

@@ -38,8 +38,8 @@ func familyPredicates() []Predicate {
 			return in.census.caches >= in.census.managers+10
 		}},
 		{Name: "copies-of-one-controller", Doc: "Ten or more informers were started by one line outside the Kubernetes libraries.", holds: copiesOfOneController},
-		{Name: "no-etcd-client", Doc: "No goroutine of the dump is in etcd's client library.", holds: func(_ *Group, in *Context) bool {
-			return in.census.etcdClients == 0
+		{Name: "like-etcd-clients", Doc: "Goroutines of the dump are in etcd's client library, or most gRPC connections have no DNS resolver, as those of etcd clients.", holds: func(_ *Group, in *Context) bool {
+			return in.census.etcdClients > 0 || in.census.resolvers*2 < in.census.grpcConns
 		}},
 		{Name: "listeners-grown", Doc: "Event handlers have grown between the dumps, and by more than twice as many as informers.", holds: listenersGrown},
 		{Name: "throttled-sink", Doc: "A goroutine waits in client-go's client-side rate limiter.", holds: func(_ *Group, in *Context) bool {

@@ -55,7 +55,7 @@ func mainGoroutine(g *Group, _ *Context) bool {
 
 func createdByInit(g *Group, _ *Context) bool {
 	name := frame.Split(g.CreatedBy.Function)
-	return name.Name == "init" && name.Receiver == ""
+	return name.Name == "init" && name.Receiver == "" && name.Package != "runtime"
 }
 
 func provedLeaked(g *Group, _ *Context) bool { return g.Leaked > 0 }
@@ -108,15 +108,17 @@ func isPoller(g *Group) bool {
 	return false
 }
 
-// stuckSibling reports whether goroutines like these are blocked in a send that nobody receives.
+// stuckSibling reports whether goroutines that were started for the same function are blocked in a send that nobody
+// receives while others of them are not; it holds for both.
 func stuckSibling(g *Group, in *Context) bool {
 	root, ok := userRoot(g, in.main)
 	if !ok {
 		return false
 	}
+	stuck := blockedInSend(g)
 	for i := range in.groups {
 		other := &in.groups[i]
-		if other == g || !blockedInSend(other) {
+		if other == g || blockedInSend(other) == stuck {
 			continue
 		}
 		if r, found := userRoot(other, in.main); found && r == root {

@@ -11,9 +11,7 @@ func growthPredicates() []Predicate {
 		{Name: "grown-user-code", Doc: "As grown, and the stack or its creator is user code.", holds: func(g *Group, in *Context) bool {
 			return in.grown(g) && userCode(g, in)
 		}},
-		{Name: "grown-parked", Doc: "As grown-user-code, and half of the group has been parked for ten minutes or longer.", holds: func(g *Group, in *Context) bool {
-			return g.Median >= minutes(10) && in.grown(g) && userCode(g, in)
-		}},
+		{Name: "grown-parked", Doc: "As grown-user-code, and half of the group has been parked for ten minutes or longer; a stack that is new since the first dump must have come bit by bit and still come, as pools do not.", holds: grownParked},
 	}
 }
 
@@ -70,4 +68,22 @@ func grownCounts(counts []int) bool {
 		}
 	}
 	return true
+}
+
+// grownParked reports whether a group of user code has grown whose old members were never woken.
+func grownParked(g *Group, in *Context) bool {
+	if g.Median < minutes(10) || !in.grown(g) || !userCode(g, in) {
+		return false
+	}
+	counts := in.history(g)
+	if counts[0] > 0 {
+		return true
+	}
+	return !plateau(counts) && g.Median*5 < g.Oldest*4
+}
+
+// plateau reports whether a stack that the first dump does not have has stood still since the one before the last.
+func plateau(counts []int) bool {
+	n := len(counts)
+	return n > 2 && counts[0] == 0 && counts[n-1] <= counts[n-2]
 }

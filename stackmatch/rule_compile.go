@@ -212,11 +212,7 @@ func (c *compiler) optional(field string, p Pattern) compiledPattern {
 // plainName removes what must not matter in a function's name: the place where a module is vendored and type arguments.
 // It allocates only for names that have either.
 func plainName(function string) string {
-	for _, mark := range []string{"/vendor/", "/Godeps/_workspace/src/"} {
-		if i := strings.LastIndex(function, mark); i >= 0 && i < len(frame.Package(function)) {
-			function = function[i+len(mark):]
-		}
-	}
+	function = unvendored(function)
 	open := strings.IndexByte(function, '[')
 	if open < 0 {
 		return function
@@ -234,4 +230,14 @@ func plainName(function string) string {
 		}
 	}
 	return string(out)
+}
+
+// unvendored removes the place where a module is vendored from a function's name.
+func unvendored(function string) string {
+	for _, mark := range []string{"/vendor/", "/Godeps/_workspace/src/"} {
+		if i := strings.LastIndex(function, mark); i >= 0 && i < len(frame.Package(function)) {
+			function = function[i+len(mark):]
+		}
+	}
+	return function
 }
