@@ -1,0 +1,53 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// reachTimeout is how long a cluster may take to answer at all.
+const reachTimeout = 10 * time.Second
+
+// connect gives the configuration of the cluster that kubectl would talk to, after it answered and has the custom resource.
+func connect(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (*rest.Config, error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
+	cfg, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("apiserver: kubeconfig: %w", err)
+	}
+	if err = reach(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("apiserver: the cluster of the kubeconfig does not answer: %w", err)
+	}
+	if _, err = envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
+		return nil, fmt.Errorf("apiserver: install the custom resource: %w", err)
+	}
+	return cfg, nil
+}
+
+func reach(ctx context.Context, cfg *rest.Config) error {
+	probe := rest.CopyConfig(cfg)
+	probe.Timeout = reachTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(probe)
+	if err != nil {
+		return err
+	}
+	answered := make(chan error, 1) // ServerVersion takes no context, but it does have a timeout
+	go func() {
+		_, versionErr := client.ServerVersion()
+		answered <- versionErr
+	}()
+	select {
+	case err = <-answered:
+		return err
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), <-answered)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/leakguard/leakguard/examples/operator/apiserver"
+	"github.com/leakguard/leakguard/examples/operator/v1alpha1"
+	"github.com/leakguard/leakguard/examples/traps"
+	"github.com/leakguard/leakguard/leakguard"
+)
+
+// operate runs the operator for its duration, says what leakguard found, and gives an error when that is not what was
+// expected. Everything it started has ended when it returns.
+func operate(ctx context.Context, c *settings, stdout, stderr io.Writer) (err error) {
+	logs := setLog(stderr, c.verbose)
+	server, err := apiserver.Start(ctx, c.api, apiserver.Options{
+		CRD: v1alpha1.CRD(), RestartAfter: c.restart, Stderr: stderr,
+		Log: func(format string, args ...any) { fmt.Fprintf(stderr, "operator: "+format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	o := &operator{settings: c, api: server, stdout: stdout, logs: logs}
+	o.mgr, err = newManager(c, server)
+	if err != nil {
+		return err
+	}
+	return o.run(ctx)
+}
+
+// operator is a run of the operator.
+type operator struct {
+	*settings
+	api    *apiserver.Server
+	mgr    *leakguard.Manager
+	load   *load
+	stdout io.Writer
+	logs   *logState
+}
+
+// newManager makes a manager with leakguard in it. This one call is all that an operator has to change.
+func newManager(c *settings, server *apiserver.Server) (*leakguard.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return leakguard.NewManager(server.Config(), ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       metricsserver.Options{BindAddress: c.metrics},
+		LeaderElection:                c.leaderElect,
+		LeaderElectionID:              "leakguard-example",
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+		// More than one operator may live in the process of a test.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}, leakguard.Options{Scale: c.scale})
+}
+
+// run adds the controllers and the load, starts everything and waits for the end.
+func (o *operator) run(ctx context.Context) error {
+	enough, stopLoad := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLoad()
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if err := o.addControllers(life); err != nil {
+		return err
+	}
+	o.load = newLoad(enough, o.mgr.GetClient())
+	if err := o.mgr.Add(o.load); err != nil {
+		return err
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- o.mgr.Start(life) }()
+	j := newJudge(o)
+	o.printHeader()
+	err := o.wait(ctx, j, stopped)
+	stopLoad()
+	if err == nil && o.api.Kind() == apiserver.Kubeconfig && o.begun() {
+		<-o.load.done
+		err = o.load.cleanUp(life)
+	}
+	final := o.mgr.Guard().Report() // before the stop, which ends the goroutines that were counted
+	j.end(final)
+	stop()
+	if err != nil && errors.Is(err, errManager) {
+		return err // stopped has been received
+	}
+	if err = errors.Join(err, <-stopped); err != nil {
+		return err
+	}
+	return o.conclude(j)
+}
+
+func (o *operator) begun() bool {
+	select {
+	case <-o.load.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// addControllers adds the clean controller, the leaky one and what the trap does outside of reconciles.
+func (o *operator) addControllers(life context.Context) error {
+	leaky := &leakyReconciler{Client: o.mgr.GetClient(), images: map[types.NamespacedName]string{}}
+	if start := o.start(); start != nil {
+		work, err := start(life, traps.Env{Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache()})
+		if err != nil {
+			return err
+		}
+		leaky.work = work.Reconcile
+		if work.Run != nil {
+			if err = o.mgr.Add(manager.RunnableFunc(work.Run)); err != nil {
+				return err
+			}
+		}
+	}
+	for name, r := range map[string]reconcile.Reconciler{"app": &appReconciler{Client: o.mgr.GetClient()}, traps.LeakyController: leaky} {
+		if err := builder.ControllerManagedBy(o.mgr).Named(name).For(&v1alpha1.App{}).Complete(r); err != nil {
+			return fmt.Errorf("controller %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// errManager says that the manager ended by itself.
+var errManager = errors.New("the manager stopped")
+
+// wait lets the operator run until its time is over, follows what leakguard reports, and makes the outage.
+func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) error {
+	look := time.NewTicker(max(50*time.Millisecond, time.Duration(o.scale*float64(leakguard.DefaultInterval)/4)))
+	defer look.Stop()
+	var over, outage <-chan time.Time
+	if o.duration > 0 {
+		over = time.After(o.duration)
+	}
+	if o.outage > 0 {
+		outage = time.After(o.duration / 3)
+	}
+	for {
+		select {
+		case <-look.C:
+			j.see(o.mgr.Guard().Report())
+		case <-outage:
+			if err := o.api.Outage(o.outage); err != nil {
+				return err
+			}
+		case err := <-stopped:
+			return errors.Join(errManager, err)
+		case <-o.api.Gone():
+			return errors.New("the API server died")
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leakguard/leakguard/examples/operator/apiserver"
+	"github.com/leakguard/leakguard/examples/traps"
+	"github.com/leakguard/leakguard/leakguard"
+)
+
+func printList(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return encode(w, traps.All())
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tROW\tEXPECT\tWHAT HAPPENS")
+	for _, t := range traps.All() {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, orDash(t.Row), t.Expect, t.Title)
+	}
+	return table.Flush()
+}
+
+func encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printf prints text that --json leaves out.
+func (o *operator) printf(format string, args ...any) {
+	if !o.json {
+		fmt.Fprintf(o.stdout, format, args...)
+	}
+}
+
+// printHeader says what is about to happen.
+func (o *operator) printHeader() {
+	o.printf("An operator with leakguard in it\n\n")
+	o.printf("  API        %s\n", o.describeAPI())
+	o.printf("  leak       %s\n", o.describeLeak())
+	interval := time.Duration(o.scale * float64(leakguard.DefaultInterval)).Round(time.Millisecond)
+	if o.scale == 1 {
+		o.printf("  intervals  as the library has them: a sample every %v\n", interval)
+	} else {
+		o.printf("  intervals  all multiplied by %v, so that a demo need not last long: a sample every %v instead of %v (--scale=1 gives the library's own)\n",
+			o.scale, interval, leakguard.DefaultInterval)
+	}
+	if o.metrics != "0" {
+		o.printf("  metrics    http://%s/metrics\n  page       http://%s/debug/leakguard\n", o.metrics, o.metrics)
+	}
+	length := "until interrupted"
+	if o.duration > 0 {
+		length = o.duration.String()
+	}
+	o.printf("  duration   %s\n\n", length)
+}
+
+func (o *operator) describeAPI() string {
+	switch o.api.Kind() {
+	case apiserver.Memory:
+		return fmt.Sprintf("in memory, in child process %d at %s (not a real kube-apiserver)", o.api.PID(), o.api.Config().Host)
+	case apiserver.Envtest:
+		return fmt.Sprintf("a real kube-apiserver and etcd, started by envtest in child process %d at %s", o.api.PID(), o.api.Config().Host)
+	}
+	return "the cluster of the kubeconfig, at " + o.api.Config().Host
+}
+
+func (o *operator) describeLeak() string {
+	switch {
+	case o.trap == nil:
+		return "none"
+	case o.twin:
+		return fmt.Sprintf("none: the clean twin of %s", o.trap.Name)
+	}
+	return fmt.Sprintf("%s: %s", o.trap.Name, o.trap.Title)
+}
+
+// printChange says on one line that a finding is in another state.
+func (o *operator) printChange(since time.Duration, f leakguard.Finding) {
+	o.printf("%6.1fs  %-8s  %s\n", since.Seconds(), strings.ToUpper(string(f.State)), f.String())
+}
+
+// result is what --json prints.
+type result struct {
+	Leak                string             `json:"leak"`
+	Twin                bool               `json:"twin"`
+	API                 apiserver.Kind     `json:"api"`
+	Scale               float64            `json:"scale"`
+	Seconds             float64            `json:"seconds"`
+	ReconcilesPerSecond map[string]float64 `json:"reconciles_per_second"`
+	Alarms              []string           `json:"alarms"`
+	LogErrors           uint64             `json:"log_errors"`
+	OK                  bool               `json:"ok"`
+	Problem             string             `json:"problem,omitempty"`
+	Report              *leakguard.Report  `json:"report"`
+}
+
+// conclude prints the outcome and gives the verdict.
+func (o *operator) conclude(j *judge) error {
+	verdict := j.verdict()
+	if !o.json {
+		o.printFindings(j)
+		return verdict
+	}
+	res := result{
+		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(),
+		Alarms: []string{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
+	}
+	for _, f := range j.alarms {
+		res.Alarms = append(res.Alarms, f.String())
+	}
+	if verdict != nil {
+		res.Problem = verdict.Error()
+	}
+	return errors.Join(encode(o.stdout, res), verdict)
+}
+
+// printFindings prints every finding with its evidence, in a form to show to somebody.
+func (o *operator) printFindings(j *judge) {
+	r, rates := j.final, j.rates()
+	o.printf("\nAfter %v, %.1f reconciles a second of controller app, %.1f of controller %s, %d goroutines: ",
+		j.lasted.Round(time.Second), rates["app"], rates[traps.LeakyController], traps.LeakyController, r.Goroutines)
+	switch leaks := r.Firing(); leaks {
+	case 0:
+		o.printf("leakguard found no leak.\n")
+	case 1:
+		o.printf("leakguard found a leak.\n")
+	default:
+		o.printf("leakguard found %d leaks.\n", leaks)
+	}
+	for i := range r.Findings {
+		o.printFinding(r, &r.Findings[i])
+	}
+	var seconds float64
+	for _, l := range r.Sampling.Levels {
+		seconds += l.Seconds
+	}
+	o.printf("\nleakguard itself took %d of %d due samples, in %.2f %% of the time.\n", r.Sampling.Taken, r.Sampling.Due, 100*seconds/j.lasted.Seconds())
+	if n := o.logs.errors.Load(); n > 0 && !o.verbose {
+		o.printf("The operator logged %d errors, the last one: %s (--verbose shows the log)\n", n, o.logs.last.Load())
+	}
+	for _, notice := range r.Notices {
+		o.printf("notice: %s\n", notice)
+	}
+}
+
+func (o *operator) printFinding(r *leakguard.Report, f *leakguard.Finding) {
+	o.printf("\n  %s  controller=%s count=%d at %s\n", strings.ToUpper(string(f.State)), orDash(f.Controller), f.Count, position(f))
+	line := func(name, text string) {
+		if text != "" {
+			o.printf("    %-8s %s\n", name, text)
+		}
+	}
+	line("culprit", f.Culprit.Function)
+	line("waits", f.WaitReason)
+	line("rule", fmt.Sprintf("%s (%s, %s)", f.Rule, f.Tier, f.Category))
+	line("why", f.Reason)
+	line("advice", f.Advice)
+	line("first", fmt.Sprintf("seen %.0f s after the start", f.FirstSeen.Sub(r.Started).Seconds()))
+	if len(f.Stacks) > 0 {
+		o.printf("    stack\n")
+		for _, frame := range f.Stacks[0] {
+			o.printf("      %s\n        %s\n", frame.Function, frame.Position())
+		}
+	}
+}
+
+func position(f *leakguard.Finding) string {
+	if f.Culprit.File == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%s:%d", base(f.Culprit.File), f.Culprit.Line)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/leakguard/leakguard/examples/operator/apiserver"
+	"github.com/leakguard/leakguard/examples/traps"
+)
+
+// defaultMetrics is taken when it is free, and another port when it is not.
+const defaultMetrics = "127.0.0.1:8080"
+
+// The values of --expect.
+const (
+	expectFinding = "finding"
+	expectSilence = "silence"
+)
+
+// settings are what the flags say.
+type settings struct {
+	api         apiserver.Kind
+	leak        string
+	trap        *traps.Trap // nil for --leak=none
+	twin        bool
+	list        bool
+	json        bool
+	verbose     bool
+	leaderElect bool
+	duration    time.Duration
+	scale       float64
+	expect      string
+	metrics     string
+	outage      time.Duration
+	restart     time.Duration
+}
+
+func (c *settings) flags() (set *flag.FlagSet, api *string) {
+	set = flag.NewFlagSet("operator", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	api = set.String("api", string(apiserver.Auto), "where the API comes from: `auto`, memory, envtest or kubeconfig; auto is $KUBECONFIG, else $KUBEBUILDER_ASSETS, else memory")
+	set.StringVar(&c.leak, "leak", "reconcile-goroutine", "the trap that controller \"leaky\" runs, see --list; `none` for no leak")
+	set.BoolVar(&c.twin, "twin", false, "run the clean twin of the trap")
+	set.BoolVar(&c.list, "list", false, "list the traps and exit")
+	set.BoolVar(&c.json, "json", false, "print one JSON document instead of text")
+	set.BoolVar(&c.verbose, "verbose", false, "show the operator's log")
+	set.BoolVar(&c.leaderElect, "leader-elect", false, "take part in leader election")
+	set.DurationVar(&c.duration, "duration", 90*time.Second, "how long to run; 0 means until interrupted")
+	set.Float64Var(&c.scale, "scale", 0.1, "multiplies all of leakguard's intervals; 1 is what the library does by default")
+	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else) or silence (nothing pending or firing, samples and reconciles in time)")
+	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
+	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a third of the duration")
+	set.DurationVar(&c.restart, "api-restart-after", time.Second, "how long an API server in memory that was killed stays away")
+	return set, api
+}
+
+func printUsage(w io.Writer) {
+	set, _ := new(settings).flags()
+	set.SetOutput(w)
+	fmt.Fprintln(w, "A small operator that leaks on demand, with leakguard in it.\n\nUsage: operator [flags]")
+	set.PrintDefaults()
+}
+
+// parse reads the arguments and checks them all before anything is started.
+func parse(args []string) (*settings, error) {
+	c := &settings{}
+	set, api := c.flags()
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if set.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	var err error
+	if c.api, err = apiserver.ParseKind(*api); err != nil {
+		return nil, fmt.Errorf("--api: %w", err)
+	}
+	if err = c.findTrap(); err != nil {
+		return nil, err
+	}
+	explicit := false
+	set.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "metrics-bind-address" })
+	return c, c.check(explicit)
+}
+
+func (c *settings) findTrap() error {
+	if c.leak == "none" {
+		return nil
+	}
+	trap, err := traps.Find(c.leak)
+	if err != nil {
+		names := []string{"none"}
+		for _, t := range traps.All() {
+			names = append(names, t.Name)
+		}
+		return fmt.Errorf("--leak: unknown trap %q: want one of %s", c.leak, strings.Join(names, ", "))
+	}
+	c.trap = &trap
+	return nil
+}
+
+func (c *settings) check(explicitMetrics bool) error {
+	switch {
+	case !(c.scale > 0 && c.scale <= 1):
+		return fmt.Errorf("--scale: %v is not in (0, 1]", c.scale)
+	case c.duration < 0:
+		return fmt.Errorf("--duration: %v is negative", c.duration)
+	case c.outage < 0 || c.restart <= 0:
+		return fmt.Errorf("--api-outage, --api-restart-after: must not be negative")
+	case c.outage > 0 && c.duration == 0:
+		return fmt.Errorf("--api-outage: needs a --duration")
+	case c.twin && (c.trap == nil || c.trap.Twin == nil):
+		return fmt.Errorf("--twin: %q has no twin, since it does not leak", c.leak)
+	case c.expect != "" && c.expect != expectFinding && c.expect != expectSilence:
+		return fmt.Errorf("--expect: unknown value %q: want finding or silence", c.expect)
+	case c.expect == expectFinding && (c.trap == nil || c.twin || c.trap.Expect != traps.ExpectAlarm):
+		return fmt.Errorf("--expect: finding makes no sense where nothing alarms (--leak=%s --twin=%t)", c.leak, c.twin)
+	}
+	return c.checkMetrics(explicitMetrics)
+}
+
+// checkMetrics finds out whether the metrics address can be had, before anything is started.
+func (c *settings) checkMetrics(explicit bool) error {
+	if c.metrics == "0" || c.list {
+		return nil
+	}
+	l, err := net.Listen("tcp", c.metrics)
+	if err != nil && !explicit {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return fmt.Errorf("--metrics-bind-address: %w", err)
+	}
+	c.metrics = l.Addr().String()
+	return l.Close()
+}
+
+// start gives the set-up of what controller leaky does; nil for nothing.
+func (c *settings) start() traps.Start {
+	switch {
+	case c.trap == nil:
+		return nil
+	case c.twin:
+		return c.trap.Twin
+	}
+	return c.trap.Leak
+}

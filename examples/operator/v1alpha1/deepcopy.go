@@ -1,0 +1,32 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// DeepCopyInto copies everything into out, which shares nothing with a afterwards.
+func (a *App) DeepCopyInto(out *App) {
+	*out = *a // spec and status hold values only
+	a.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+}
+
+// DeepCopy gives a copy that shares nothing with a.
+func (a *App) DeepCopy() *App {
+	out := new(App)
+	a.DeepCopyInto(out)
+	return out
+}
+
+// DeepCopyObject is DeepCopy for runtime.Object.
+func (a *App) DeepCopyObject() runtime.Object { return a.DeepCopy() }
+
+// DeepCopyObject gives a copy that shares nothing with l.
+func (l *AppList) DeepCopyObject() runtime.Object {
+	out := &AppList{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	if l.Items != nil {
+		out.Items = make([]App, len(l.Items))
+	}
+	for i := range l.Items {
+		l.Items[i].DeepCopyInto(&out.Items[i])
+	}
+	return out
+}
