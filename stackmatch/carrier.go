@@ -24,8 +24,8 @@ type carrier struct {
 // next gives the next line of the dump, or any line while none was found.
 func (c *carrier) next() (line []byte, ok bool) {
 	for {
-		if line, ok = c.unquoted(); ok {
-			return line, true
+		if len(c.inner) > 0 || c.finish {
+			return c.unquoted(), true
 		}
 		line, ok = c.lines.next()
 		if !ok || !c.active {
@@ -53,24 +53,24 @@ func (c *carrier) next() (line []byte, ok bool) {
 	}
 }
 
+// direct reports whether the lines of the input are those of the dump.
+func (c *carrier) direct() bool { return !c.active && len(c.inner) == 0 && !c.finish }
+
 // isPlace reports whether another dump begins in the line.
 func isPlace(line []byte) bool {
 	_, _, ok := locate(line)
 	return ok
 }
 
-// unquoted gives the next line of quoted text.
-func (c *carrier) unquoted() (line []byte, ok bool) {
+// unquoted gives the next line of quoted text, and at its end an empty one when it had several.
+func (c *carrier) unquoted() []byte {
 	if len(c.inner) == 0 {
-		if c.finish {
-			c.finish = false
-			return nil, true
-		}
-		return nil, false
+		c.finish = false
+		return nil
 	}
 	line, rest, _ := bytes.Cut(c.inner, []byte("\n"))
 	c.inner = rest
-	return bytes.TrimSuffix(line, []byte("\r")), true
+	return bytes.TrimSuffix(line, []byte("\r"))
 }
 
 // embedded looks for a dump inside a line that is not part of one, and makes its lines come next.

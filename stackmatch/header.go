@@ -45,7 +45,7 @@ func parseHeader(line []byte) (h header, ok bool) {
 		return h, false
 	}
 	rest = rest[n:]
-	if bytes.HasPrefix(rest, []byte(" gp=")) || bytes.HasPrefix(rest, []byte(" m=")) {
+	if len(rest) > 1 && rest[1] != '[' && (bytes.HasPrefix(rest, []byte(" gp=")) || bytes.HasPrefix(rest, []byte(" m="))) {
 		i := bytes.IndexByte(rest, '[')
 		if i < 1 {
 			return h, false
@@ -72,7 +72,7 @@ func (h *header) bracket(rest []byte) int {
 		return -1
 	}
 	state := rest[:end]
-	if i := bytes.Index(state, labelsWord); i >= 0 { // Go 1.26 with GODEBUG=tracebacklabels=1
+	if i := indexLabels(state); i >= 0 { // Go 1.26 with GODEBUG=tracebacklabels=1
 		from := i + len(labelsWord)
 		n := labelsEnd(rest[from:])
 		if n < 0 {
@@ -90,8 +90,19 @@ func (h *header) bracket(rest []byte) int {
 	return end
 }
 
+// indexLabels finds " labels:{", which few headers have, behind the brace that few have either.
+func indexLabels(state []byte) int {
+	if bytes.IndexByte(state, '{') < 0 {
+		return -1
+	}
+	return bytes.Index(state, labelsWord)
+}
+
 // tail reads what follows the brackets: ":" or " {labels}:".
 func (h *header) tail(rest []byte) bool {
+	if len(rest) == 1 && rest[0] == ':' {
+		return true
+	}
 	if after, ok := bytes.CutPrefix(rest, []byte(" {")); ok { // Go 1.27
 		n := labelsEnd(after)
 		if n < 0 {
@@ -122,7 +133,7 @@ func (h *header) state(s []byte) {
 			h.qualifier(bytes.TrimSpace(word))
 		}
 	}
-	for {
+	for len(h.reason) > 0 && h.reason[len(h.reason)-1] == ')' {
 		switch {
 		case bytes.HasSuffix(h.reason, []byte(" (leaked)")):
 			h.leaked = true

@@ -29,6 +29,7 @@ type node struct {
 	parent   *node
 	likely   *node // the child seen last
 	next     *node // with the same hash
+	hash     uint64
 	function string
 	position string
 	frame    frame.Frame
@@ -71,7 +72,8 @@ type stack struct {
 // trie holds the nodes of a reader.
 type trie struct {
 	root    node
-	nodes   map[uint64]*node
+	heads   map[uint64]*node // by parent and function
+	crowd   map[uint64]*node // by parent, function and position: those whose chain in heads is long
 	stacks  map[uint64]*stack
 	text    arena
 	seed    maphash.Seed
@@ -82,26 +84,66 @@ type trie struct {
 }
 
 func newTrie() *trie {
-	return &trie{nodes: map[uint64]*node{}, stacks: map[uint64]*stack{}, seed: maphash.MakeSeed()}
+	return &trie{heads: make(map[uint64]*node, 128), crowd: map[uint64]*node{}, stacks: make(map[uint64]*stack, 32), seed: maphash.MakeSeed()}
 }
+
+// guess gives a child of parent that a function line means, or nil. Others of the same function, called from another
+// line, follow it in its chain.
+func (t *trie) guess(parent *node, kind nodeKind, function []byte) *node {
+	n := t.heads[t.hash(parent, function)]
+	if n != nil && n.parent == parent && n.kind == kind && n.function == string(function) {
+		return n
+	}
+	return nil
+}
+
+func (t *trie) hash(parent *node, function []byte) uint64 {
+	return mix(maphash.Bytes(t.seed, function), parent.hash)
+}
+
+func (n *node) is(parent *node, kind nodeKind, function, position []byte) bool {
+	return n.parent == parent && n.kind == kind && n.position == string(position) && n.function == string(function)
+}
+
+// maxChain is how many nodes with one hash are searched one by one. There are more only in hostile input, and those have
+// a table of their own.
+const maxChain = 16
 
 // child gives the node for a frame below parent, made when it is new.
 func (t *trie) child(parent *node, kind nodeKind, function, position []byte) *node {
-	hash := maphash.Bytes(t.seed, function)*31 ^ maphash.Bytes(t.seed, position)
-	hash = mix(hash, maphash.Comparable(t.seed, parent))
-	first := t.nodes[hash]
-	for n := first; n != nil; n = n.next {
-		if n.parent == parent && n.kind == kind && n.function == string(function) && n.position == string(position) {
+	hash := t.hash(parent, function)
+	length := 0
+	for n := t.heads[hash]; n != nil; n = n.next {
+		if n.is(parent, kind, function, position) {
 			parent.likely = n
 			return n
+		}
+		length++
+	}
+	table, full := t.heads, mix(hash, maphash.Bytes(t.seed, position))
+	if length >= maxChain {
+		table, hash = t.crowd, full
+		for n := table[hash]; n != nil; n = n.next {
+			if n.is(parent, kind, function, position) {
+				parent.likely = n
+				return n
+			}
 		}
 	}
 	n := t.newNode()
 	*n = node{
-		parent: parent, next: first, kind: kind, elided: parent.elided, depth: parent.depth + 1,
+		parent: parent, next: table[hash], hash: full, kind: kind, elided: parent.elided, depth: parent.depth + 1,
 		function: t.text.put(function), position: t.text.put(position),
 	}
-	switch kind {
+	n.resolve()
+	table[hash] = n
+	parent.likely = n
+	return n
+}
+
+// resolve reads the raw text of a new node.
+func (n *node) resolve() {
+	switch n.kind {
 	case callNode:
 		n.frame.Function = unescapeSymbol(strings.TrimSuffix(n.function, "("))
 	case creatorNode:
@@ -110,9 +152,6 @@ func (t *trie) child(parent *node, kind nodeKind, function, position []byte) *no
 		n.elided += elidedCount(n.function)
 	}
 	n.frame.File, n.frame.Line = splitPosition(n.position)
-	t.nodes[hash] = n
-	parent.likely = n
-	return n
 }
 
 func (t *trie) newNode() *node {

@@ -23,6 +23,7 @@ type lineReader struct {
 	cut   bool  // the line returned last is not whole
 	err   error // of r; io.EOF at the end
 	size  int64 // bytes read so far
+	total int64 // size of the input, 0 when it is not known
 	zero  bool  // a NUL byte was seen in a line
 }
 
@@ -95,6 +96,9 @@ func (l *lineReader) fill(scanned int) int {
 	l.err = io.ErrNoProgress
 	return scanned
 }
+
+// consumed is how many bytes were returned in lines.
+func (l *lineReader) consumed() int64 { return l.size - int64(l.end-l.start) }
 
 // failure gives the reading error that ended the input, or nil at its proper end.
 func (l *lineReader) failure() error {

@@ -1,7 +1,7 @@
 package stackmatch
 
 import (
-	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -43,33 +43,45 @@ func ReadFile(name string, o ReadOptions) (*Dump, error) {
 // ReadAll reads every dump in r, in their order, as [Read] does.
 func ReadAll(r io.Reader, o ReadOptions) ([]*Dump, error) {
 	o.setDefaults()
-	buffered := bufio.NewReaderSize(r, bufferSize)
-	head, err := buffered.Peek(sniffLength)
-	if len(head) == 0 && err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, ErrEmpty
-		}
-		return nil, fmt.Errorf("stackmatch: reading: %w", err)
+	head, plain, err := peek(r)
+	if err != nil {
+		return nil, err
 	}
 	if !isGzip(head) {
-		return readPlain(buffered, head, o)
+		return readPlain(plain, head, o, sizeOf(r))
 	}
-	unzipped, err := gzip.NewReader(buffered)
+	unzipped, err := gzip.NewReader(plain)
 	if err != nil {
 		return nil, fmt.Errorf("stackmatch: decompressing: %w", err)
 	}
-	inner := bufio.NewReaderSize(unzipped, bufferSize)
-	head, err = inner.Peek(sniffLength)
-	if len(head) == 0 && err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, ErrEmpty
-		}
-		return nil, fmt.Errorf("stackmatch: decompressing: %w", err)
+	if head, plain, err = peek(unzipped); err != nil {
+		return nil, err
 	}
-	return readPlain(inner, head, o)
+	return readPlain(plain, head, o, 0)
 }
 
-func readPlain(r io.Reader, head []byte, o ReadOptions) ([]*Dump, error) {
+// peek reads the first bytes of r and gives them and a reader that gives them again.
+func peek(r io.Reader) (head []byte, again io.Reader, err error) {
+	head = make([]byte, sniffLength)
+	n, err := io.ReadFull(r, head)
+	head = head[:n]
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil, nil, ErrEmpty
+	case n == 0 && err != nil:
+		return nil, nil, fmt.Errorf("stackmatch: reading: %w", err)
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return head, io.MultiReader(bytes.NewReader(head), failing{err}), nil
+	}
+	return head, io.MultiReader(bytes.NewReader(head), r), nil
+}
+
+// failing gives the error that r gave, once more.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func readPlain(r io.Reader, head []byte, o ReadOptions, size int64) ([]*Dump, error) {
 	if isProfile(head) {
 		d, err := readProfile(r, o)
 		if err != nil {
@@ -77,7 +89,21 @@ func readPlain(r io.Reader, head []byte, o ReadOptions) ([]*Dump, error) {
 		}
 		return []*Dump{d}, nil
 	}
-	return readText(r, o)
+	return readText(r, o, size)
+}
+
+// sizeOf gives the number of bytes in r if that is known, else 0. It is only used to make lists large enough at once.
+// The first bytes of r have been read already.
+func sizeOf(r io.Reader) int64 {
+	switch r := r.(type) {
+	case interface{ Size() int64 }: // bytes.Reader, strings.Reader
+		return r.Size()
+	case *os.File:
+		if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
+			return info.Size()
+		}
+	}
+	return 0
 }
 
 // sniffLength is how many bytes tell the form.
@@ -93,8 +119,8 @@ func isProfile(head []byte) bool {
 	return len(head) > 3 && (head[0] == 0x0a || head[0] == 0x5a) && head[1] < 64 && head[2] == 0x08
 }
 
-func readText(r io.Reader, o ReadOptions) ([]*Dump, error) {
-	t := newTextInput(r, o)
+func readText(r io.Reader, o ReadOptions, size int64) ([]*Dump, error) {
+	t := newTextInput(r, o, size)
 	t.run()
 	err := t.carrier.lines.failure()
 	switch {

@@ -56,37 +56,35 @@ func shortenTypeArguments(s string) string {
 	return b.String()
 }
 
-// functionPart gives the name in "pkg.(*T).Method(0x1, {0x2, ...})" with the bracket that opens the arguments:
-// arguments never hold a bracket of that kind but in "(...)". ok is false for other lines.
+// functionPart gives the name in "pkg.(*T).Method(0x1, {0x2, ...})" with the bracket that opens the arguments, which is
+// the first one that is not a receiver's. ok is false for other lines.
 func functionPart(line []byte) (part []byte, ok bool) {
-	line = bytes.TrimRight(line, " \t")
 	if len(line) < 3 || line[len(line)-1] != ')' {
-		return nil, false
+		if line = bytes.TrimRight(line, " \t"); len(line) < 3 || line[len(line)-1] != ')' {
+			return nil, false
+		}
 	}
-	i := bytes.LastIndexByte(line, '(')
-	if i < 1 || line[i-1] == '.' || line[i-1] == ' ' {
-		return nil, false
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(line[i:], '(')
+		if n < 0 || i+n == 0 || line[i+n-1] == ' ' {
+			return nil, false
+		}
+		if i += n; line[i-1] != '.' {
+			return line[:i+1], true
+		}
 	}
-	return line[:i+1], true
 }
 
 // positionPart gives "/src/a b.go:12" of "\t/src/a b.go:12 +0x1b fp=0xc000 sp=0xc000 pc=0x4711".
 // ok is false for lines that are no position.
 func positionPart(line []byte) (part []byte, ok bool) {
-	line = bytes.Trim(line, " \t")
-	for _, tail := range []string{" fp=0x", " pc=0x", " +0x"} {
-		if i := bytes.LastIndex(line, []byte(tail)); i >= 0 {
-			line = line[:i]
-		}
-	}
-	i := len(line)
-	for i > 0 && line[i-1] >= '0' && line[i-1] <= '9' {
-		i--
-	}
-	if i == len(line) || i < 1 || line[i-1] != ':' {
+	line = bytes.TrimLeft(line, " \t")
+	colon := bytes.LastIndexByte(line, ':')
+	end := skipDigits(line, colon+1)
+	if colon < 0 || end == colon+1 || end < len(line) && line[end] != ' ' {
 		return nil, false
 	}
-	return line, true
+	return line[:end], true
 }
 
 // splitPosition gives the file and line of "/src/a b.go:12".

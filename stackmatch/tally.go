@@ -112,7 +112,7 @@ func (t *tally) group() Group {
 	if t.labels != nil {
 		g.ID, g.Labels = mix(g.ID, t.labels.hash), t.labels.labels
 	}
-	g.Oldest, g.Median = t.waits.rangeOf()
+	g.Oldest, g.Median = t.waits.oldestAndMedian()
 	return g
 }
 

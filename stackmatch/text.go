@@ -1,6 +1,9 @@
 package stackmatch
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 var (
 	createdWord     = []byte("created by ")
@@ -12,6 +15,7 @@ var (
 // textReader reads the text form line by line: of runtime.Stack, debug=2 and crashes.
 type textReader struct {
 	options ReadOptions
+	lines   *lineReader
 	trie    *trie
 	dump    *Dump
 	done    []*Dump
@@ -37,8 +41,8 @@ type textReader struct {
 	junk    bool // other text was seen since the last goroutine ended
 }
 
-func newTextReader(o ReadOptions, t *trie) *textReader {
-	return &textReader{options: o, trie: t, reasons: map[string]string{}, blank: true}
+func newTextReader(o ReadOptions, t *trie, l *lineReader) *textReader {
+	return &textReader{options: o, lines: l, trie: t, reasons: map[string]string{}, blank: true}
 }
 
 // line takes one line; number is where it stands in the input. It reports whether the line belongs to a dump.
@@ -81,9 +85,9 @@ func (p *textReader) call(line []byte, number int) bool {
 		return true
 	}
 	line = bytes.TrimLeft(line, " \t")
-	if creator, ok := bytes.CutPrefix(line, createdWord); ok {
+	if len(line) > 0 && line[0] == 'c' && bytes.HasPrefix(line, createdWord) {
 		p.flush(nil)
-		p.creator(creator, number)
+		p.creator(line[len(createdWord):], number)
 		return true
 	}
 	if name, ok := functionPart(line); ok {
@@ -129,7 +133,7 @@ func (p *textReader) creator(line []byte, number int) {
 // expect notes a function whose position comes in the next line.
 func (p *textReader) expect(kind nodeKind, function []byte, number int) {
 	p.hasPending, p.pending, p.predicted, p.pendingLine = true, kind, nil, number
-	if n := p.at.likely; n != nil && n.kind == kind && n.function == string(function) {
+	if n := p.trie.guess(p.at, kind, function); n != nil {
 		p.predicted = n
 		return
 	}
@@ -141,8 +145,8 @@ func (p *textReader) position(line []byte) bool {
 	if n := p.predicted; n != nil {
 		if k := len(n.position); k > 0 && len(line) > k && string(line[1:1+k]) == n.position &&
 			(len(line) == k+1 || line[k+1] == ' ') {
+			p.at.likely = n
 			p.hasPending, p.at = false, n
-			p.current.locate(n)
 			return true
 		}
 	}
@@ -152,12 +156,6 @@ func (p *textReader) position(line []byte) bool {
 	}
 	p.flush(at)
 	return true
-}
-
-func (g *Goroutine) locate(n *node) {
-	if n.kind == creatorNode {
-		g.CreatedBy = n.frame
-	}
 }
 
 // flush adds the pending function with its position, which may be missing.
@@ -179,19 +177,19 @@ func (p *textReader) flush(position []byte) {
 		return
 	}
 	p.at = p.trie.child(p.at, p.pending, function, position)
-	p.current.locate(p.at)
 }
 
 func (p *textReader) header(h *header, number int) {
 	p.endGoroutine(false)
-	if p.startsAnother(h) {
+	running := string(h.reason) == "running"
+	if p.dump != nil && (p.ids.add(h.id) && h.id != 0 || p.startsAnother(running)) { // schedulers' own goroutines are all 0
 		p.endDump()
 	}
 	if p.dump == nil {
 		p.dump = &Dump{Format: FormatText, Line: number}
-		p.running = string(h.reason) == "running"
+		p.running = running
+		p.ids.add(h.id)
 	}
-	p.ids.add(h.id)
 	p.junk = false
 	p.open, p.skip, p.at, p.hasPending = true, false, &p.trie.root, false
 	p.current = Goroutine{
@@ -208,16 +206,10 @@ func (p *textReader) header(h *header, number int) {
 	}
 }
 
-// startsAnother tells the first goroutine of a further dump in the same input: its id was there already, or it is the
-// one that takes a dump (running, and first), without the empty line that separates goroutines of one dump.
-func (p *textReader) startsAnother(h *header) bool {
-	if p.dump == nil {
-		return false
-	}
-	if h.id != 0 && p.ids.has(h.id) { // several schedulers' own goroutines are 0
-		return true
-	}
-	return p.running && string(h.reason) == "running" && (!p.blank || p.junk)
+// startsAnother tells the first goroutine of a further dump in the same input, if its id was not there already: the one
+// that takes a dump is running and first, and the empty line is missing that separates goroutines of one dump.
+func (p *textReader) startsAnother(running bool) bool {
+	return running && p.running && (!p.blank || p.junk)
 }
 
 // endGoroutine adds the one being read to the dump; cut tells that the input ended in the middle of it.
@@ -242,10 +234,26 @@ func (p *textReader) endGoroutine(cut bool) {
 	t.add(g)
 	d.Total++
 	if !p.options.GroupsOnly {
-		t.members = append(t.members, len(d.Goroutines))
-		d.Goroutines = append(d.Goroutines, *g)
+		p.keep(t)
 	}
 }
+
+// keep adds the current goroutine to the dump's list. Once some are known the list gets the size that the rest of the
+// input will need if it goes on like that, since growing it step by step costs more than reading.
+func (p *textReader) keep(t *tally) {
+	d := p.dump
+	t.members = append(t.members, len(d.Goroutines))
+	if n := len(d.Goroutines); n == estimateAfter && p.lines.total > 0 {
+		share := float64(p.lines.total) / float64(max(p.lines.consumed(), 1))
+		d.Goroutines = slices.Grow(d.Goroutines, int(min(share, maxShare)*1.05*float64(n)))
+	}
+	d.Goroutines = append(d.Goroutines, p.current)
+}
+
+const (
+	estimateAfter = 32
+	maxShare      = 1 << 20
+)
 
 func (t *tally) add(g *Goroutine) {
 	t.count++
@@ -286,20 +294,33 @@ func (p *textReader) reason(s []byte) string {
 		return r
 	}
 	r := string(s)
-	if len(p.reasons) < 1000 {
+	if len(p.reasons) < maxReasons {
 		p.reasons[r] = r
 	}
 	return r
 }
 
+// maxReasons bounds how many wait reasons, and how many different brackets of headers, are remembered.
+const maxReasons = 1000
+
 // idSet is a set of goroutine ids. They come in runs, so a word of bits holds 64 of them.
-type idSet struct{ words map[uint64]uint64 }
+type idSet struct {
+	words map[uint64]uint64
+	key   uint64 // of the word in hand
+	word  uint64
+}
 
-func (s *idSet) has(id uint64) bool { return s.words[id/64]&(1<<(id%64)) != 0 }
-
-func (s *idSet) add(id uint64) {
+// add adds an id and reports whether it was there.
+func (s *idSet) add(id uint64) (was bool) {
 	if s.words == nil {
 		s.words = map[uint64]uint64{}
 	}
-	s.words[id/64] |= 1 << (id % 64)
+	if key := id / 64; key != s.key {
+		s.words[s.key] = s.word
+		s.key, s.word = key, s.words[key]
+	}
+	bit := uint64(1) << (id % 64)
+	was = s.word&bit != 0
+	s.word |= bit
+	return was
 }

@@ -16,11 +16,13 @@ type textInput struct {
 	zero    bool // a NUL byte was seen outside dumps
 }
 
-func newTextInput(r io.Reader, o ReadOptions) *textInput {
+func newTextInput(r io.Reader, o ReadOptions, size int64) *textInput {
 	t := newTrie()
+	lines := newLineReader(r, o.MaxLine)
+	lines.total = size
 	return &textInput{
-		carrier: carrier{lines: newLineReader(r, o.MaxLine)},
-		text:    newTextReader(o, t), counts: countsReader{trie: t}, blank: true,
+		carrier: carrier{lines: lines},
+		text:    newTextReader(o, t, lines), counts: countsReader{trie: t}, blank: true,
 	}
 }
 
@@ -34,6 +36,9 @@ func (t *textInput) run() {
 			t.fail("the line is too long, a part of it was skipped")
 		}
 		t.line(line)
+		if t.text.open && t.carrier.direct() {
+			t.text.follow(t.carrier.lines)
+		}
 	}
 	t.endCounts()
 	t.dumps = append(t.dumps, t.text.end()...)
@@ -47,7 +52,9 @@ func (t *textInput) line(line []byte) {
 		}
 	}
 	if t.text.line(line, number) {
-		t.endCounts()
+		if t.counts.dump != nil {
+			t.endCounts()
+		}
 		return
 	}
 	if len(line) == 0 {

@@ -5,52 +5,57 @@ import (
 	"time"
 )
 
-// waitCounts is how many goroutines of a group have waited how long. Neighbours in a dump often have waited equally
-// long, so a run of equal waits costs one addition each.
+// waitCounts is how many goroutines of a group have waited how long, in minutes.
 type waitCounts struct {
-	counts map[time.Duration]int
-	last   time.Duration
-	run    int
+	few    []int32 // the last ones, in no order
+	counts map[int32]int
 }
 
+// maxFew is how many waits are kept one by one before they are counted.
+const maxFew = 512
+
 func (w *waitCounts) add(wait time.Duration) {
-	if wait != w.last {
+	if len(w.few) == maxFew {
 		w.settle()
-		w.last = wait
 	}
-	w.run++
+	w.few = append(w.few, int32(min(wait/time.Minute, maxMinutes)))
 }
 
 func (w *waitCounts) settle() {
-	if w.run == 0 {
-		return
-	}
 	if w.counts == nil {
-		w.counts = map[time.Duration]int{}
+		w.counts = map[int32]int{}
 	}
-	w.counts[w.last] += w.run
-	w.run = 0
+	for _, minutes := range w.few {
+		w.counts[minutes]++
+	}
+	w.few = w.few[:0]
 }
 
-// rangeOf gives the longest wait and the middle one; of an even number the lower of the two.
-func (w *waitCounts) rangeOf() (oldest, median time.Duration) {
-	if w.counts == nil { // all have waited equally long, or none is known
-		return w.last, w.last
+// oldestAndMedian gives the longest wait and the middle one; of an even number the lower of the two.
+func (w *waitCounts) oldestAndMedian() (oldest, median time.Duration) {
+	if w.counts == nil {
+		if len(w.few) == 0 {
+			return 0, 0
+		}
+		slices.Sort(w.few)
+		return inMinutes(w.few[len(w.few)-1]), inMinutes(w.few[(len(w.few)-1)/2])
 	}
 	w.settle()
 	total := 0
-	sorted := make([]time.Duration, 0, len(w.counts))
-	for wait, n := range w.counts {
+	sorted := make([]int32, 0, len(w.counts))
+	for minutes, n := range w.counts {
 		total += n
-		sorted = append(sorted, wait)
+		sorted = append(sorted, minutes)
 	}
 	slices.Sort(sorted)
 	below := 0
-	for _, wait := range sorted {
-		if below += w.counts[wait]; 2*below >= total {
-			median = wait
+	for _, minutes := range sorted {
+		if below += w.counts[minutes]; 2*below >= total {
+			median = inMinutes(minutes)
 			break
 		}
 	}
-	return sorted[len(sorted)-1], median
+	return inMinutes(sorted[len(sorted)-1]), median
 }
+
+func inMinutes(n int32) time.Duration { return time.Duration(n) * time.Minute }
