@@ -17,11 +17,12 @@ type Detector struct {
 	growth   *growthTable
 	accounts accounts
 	tracks   map[string]*track // by fingerprint
+	naming   naming
 	wantDump bool
 	overflow uint64
 }
 
-// NewDetector gives a detector without a past. Of the options it uses Interval, Grace, Scale and MainModule.
+// NewDetector gives a detector without a past. Of the options it uses Interval, Grace, Scale, MainModule and Rules.
 func NewDetector(o Options) (*Detector, error) {
 	o.setDefaults()
 	if err := o.validate(); err != nil {
@@ -37,6 +38,7 @@ func newDetector(o *Options) *Detector {
 		timing: t, main: o.MainModule,
 		orphans: newOrphanTable(t, o.MainModule), growth: newGrowthTable(t, o.MainModule),
 		accounts: accounts{byKey: map[accountKey]*account{}}, tracks: map[string]*track{},
+		naming: newNaming(o.Rules, o.MainModule),
 	}
 }
 
@@ -51,6 +53,7 @@ func (d *Detector) Step(ev Evidence) []Finding {
 	judgeGone(d.orphans, ev.Objects, ev.At, emit)
 	d.wantDump = judgeGrowth(d.growth, &ev, emit)
 	d.accounts.judge(ev.Readings, ev.At, emit)
+	d.naming.name(signals, ev.Groups)
 	return d.advance(signals, &ev)
 }
 

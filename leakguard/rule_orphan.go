@@ -117,7 +117,7 @@ func (p *orphanPlace) signal(main string, c *orphanCensus, now time.Time) signal
 	return signal{
 		category: "goroutine-orphaned", controller: p.controller, culprit: culprit, pattern: pattern,
 		count: int64(p.goroutines), perHour: perHour(len(p.spans), c.oldest, now), waitReason: p.sample.WaitReason,
-		since: c.oldest, stack: p.sample.Stack,
+		since: c.oldest, stack: p.sample.Stack, sample: p.sample,
 	}
 }
 

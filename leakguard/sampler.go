@@ -148,7 +148,7 @@ func (s *sampler) publish(at time.Time, findings []Finding) {
 		Sampling: Sampling{
 			IntervalSeconds: s.governor.interval.Seconds(),
 			Due:             1 + uint64(at.Sub(s.begun)/g.timing.interval), Taken: s.taken, //nolint:gosec // at is not before begun
-			Levels: s.governor.report(), Errors: s.errors, Panics: s.panics,
+			Levels: s.governor.report(), Errors: s.errors, Panics: s.panics + s.detector.naming.panics,
 		},
 		Controllers: s.controllers(), Probes: s.probes.Stats(),
 	}

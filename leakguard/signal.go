@@ -3,6 +3,7 @@ package leakguard
 import (
 	"time"
 
+	"github.com/leakguard/leakguard/stackmatch"
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
@@ -30,6 +31,7 @@ type signal struct {
 	reason, advice string
 	trap           string
 	stack          []frame.Frame
+	sample         *stackmatch.Group // the largest group behind it; nil for signals that are not about goroutines
 }
 
 // stronger orders two signals about one culprit: the one to speak for the finding first.
