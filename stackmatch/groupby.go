@@ -34,8 +34,8 @@ func groupGoroutines(goroutines []Goroutine) []Group {
 			set = labels.intern(list)
 		}
 		group := ts.get(t.stack(trimRuntime(g.Stack)), set)
-		group.add(g)
-		group.members = append(group.members, i)
+		ts.add(group, g)
+		ts.owners = append(ts.owners, group.index)
 	}
 	return ts.groups()
 }

@@ -15,15 +15,21 @@ var (
 
 // header is a goroutine's first line in its parts. The slices point into the line.
 type header struct {
-	id      uint64
+	id     uint64
+	labels []byte // what stands between the braces
+	headerState
+	cut bool // the line ends within the header
+}
+
+// headerState is what stands in a header's brackets but labels.
+type headerState struct {
+	word    string // the one copy of reason, when known
 	reason  []byte
-	labels  []byte // what stands between the braces
 	wait    time.Duration
 	bubble  int
 	leaked  bool
 	locked  bool
 	durable bool
-	cut     bool // the line ends within the header
 }
 
 // parseHeader reads
@@ -86,7 +92,7 @@ func (h *header) bracket(rest []byte) int {
 		}
 		end = from + n + closing
 	}
-	h.state(state)
+	h.read(state)
 	return end
 }
 
@@ -118,8 +124,8 @@ func (h *header) tail(rest []byte) bool {
 	return rest[0] == ':' && len(bytes.TrimSpace(rest[1:])) == 0
 }
 
-// state reads "select (no cases) (leaked), 5 minutes, locked to thread".
-func (h *header) state(s []byte) {
+// read reads "select (no cases) (leaked), 5 minutes, locked to thread".
+func (h *headerState) read(s []byte) {
 	h.reason = s
 	if i := bytes.IndexByte(s, ','); i >= 0 {
 		h.reason = s[:i]
@@ -150,7 +156,7 @@ func (h *header) state(s []byte) {
 // maxMinutes keeps a wait inside what a time.Duration can hold.
 const maxMinutes = 100_000_000
 
-func (h *header) qualifier(word []byte) {
+func (h *headerState) qualifier(word []byte) {
 	if minutes, ok := bytes.CutSuffix(word, []byte(" minutes")); ok {
 		if n, ok := parseUint(minutes); ok {
 			h.wait = time.Duration(min(n, maxMinutes)) * time.Minute

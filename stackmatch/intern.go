@@ -78,13 +78,15 @@ type trie struct {
 	text    arena
 	seed    maphash.Seed
 	slab    []node
+	endings []ending
+	spare   []stack
 	frames  []frame.Frame
 	scratch []frame.Frame
 	count   int
 }
 
 func newTrie() *trie {
-	return &trie{heads: make(map[uint64]*node, 128), crowd: map[uint64]*node{}, stacks: make(map[uint64]*stack, 32), seed: maphash.MakeSeed()}
+	return &trie{heads: make(map[uint64]*node, 500), crowd: map[uint64]*node{}, stacks: make(map[uint64]*stack, 100), seed: maphash.MakeSeed()}
 }
 
 // guess gives a child of parent that a function line means, or nil. Others of the same function, called from another
@@ -164,12 +166,31 @@ func (t *trie) newNode() *node {
 	return n
 }
 
+func (t *trie) newEnding() *ending {
+	if len(t.endings) == 0 {
+		t.endings = make([]ending, min(max(len(t.stacks), 16), 256))
+	}
+	e := &t.endings[0]
+	t.endings = t.endings[1:]
+	return e
+}
+
+func (t *trie) newStack() *stack {
+	if len(t.spare) == 0 {
+		t.spare = make([]stack, min(max(len(t.stacks), 16), 256))
+	}
+	s := &t.spare[0]
+	t.spare = t.spare[1:]
+	return s
+}
+
 // finish gives what a goroutine that ends at n has in common with others that did.
 func (t *trie) finish(n *node) *ending {
 	if n.end != nil {
 		return n.end
 	}
-	e := &ending{elided: n.elided}
+	e := t.newEnding()
+	e.elided = n.elided
 	last := n
 	if n.kind == creatorNode {
 		e.createdBy, last = n.frame, n.parent
@@ -196,7 +217,8 @@ func (t *trie) stack(frames []frame.Frame) *stack {
 			return s
 		}
 	}
-	s := &stack{frames: t.keep(frames), hash: hash, next: first}
+	s := t.newStack()
+	s.frames, s.hash, s.next = t.keep(frames), hash, first
 	t.stacks[hash] = s
 	return s
 }

@@ -25,7 +25,7 @@ func (t *labelTable) intern(labels []Label) *labelSet {
 	if set, ok := t.sets[key]; ok {
 		return set
 	}
-	set := &labelSet{labels: labels, hash: labelsHash(fnvOffset, labels)}
+	set := &labelSet{labels: labels, hash: labelsHash(hashStart, labels)}
 	if t.sets == nil {
 		t.sets = map[string]*labelSet{}
 	}

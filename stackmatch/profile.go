@@ -232,7 +232,7 @@ func (t *profileTables) locationOf(id uint64) *location {
 }
 
 // readProfile reads a profile that is not compressed, or no longer.
-func readProfile(r io.Reader, o ReadOptions) (*Dump, error) {
+func readProfile(r io.Reader, o ReadOptions) ([]*Dump, error) {
 	limited := r
 	if o.MaxProfile > 0 {
 		limited = io.LimitReader(r, o.MaxProfile+1)
@@ -257,5 +257,5 @@ func readProfile(r io.Reader, o ReadOptions) (*Dump, error) {
 		d.Total += groups[i].Count
 	}
 	sortGroups(groups)
-	return d, nil
+	return []*Dump{d}, nil
 }

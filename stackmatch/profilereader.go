@@ -354,7 +354,7 @@ func newLabelSet(text string, n int) *labelSet {
 		labels = append(labels, Label{Key: key, Value: next()})
 	}
 	sortLabels(labels)
-	return &labelSet{labels: labels, hash: labelsHash(fnvOffset, labels)}
+	return &labelSet{labels: labels, hash: labelsHash(hashStart, labels)}
 }
 
 // Slack is how many label sets, stacks and names beyond twice those in use are kept.

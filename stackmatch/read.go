@@ -17,14 +17,18 @@ import (
 // ([ErrEmpty], [ErrNoDump], [ErrBinary], [ErrOtherProfile], [ErrTooLarge]) or that reading r failed; in the latter case
 // the dump is what was read until then, and may be nil.
 func Read(r io.Reader, o ReadOptions) (*Dump, error) {
-	dumps, err := ReadAll(r, o)
-	var largest *Dump
+	return largest(ReadAll(r, o))
+}
+
+// largest gives the dump with the most goroutines.
+func largest(dumps []*Dump, err error) (*Dump, error) {
+	var most *Dump
 	for _, d := range dumps {
-		if largest == nil || d.Total > largest.Total {
-			largest = d
+		if most == nil || d.Total > most.Total {
+			most = d
 		}
 	}
-	return largest, err
+	return most, err
 }
 
 // ReadFile is [Read] of a file.
@@ -47,17 +51,41 @@ func ReadAll(r io.Reader, o ReadOptions) ([]*Dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !isGzip(head) {
-		return readPlain(plain, head, o, sizeOf(r))
+	switch {
+	case isGzip(head):
+		return readGzip(plain, o)
+	case isProfile(head):
+		return readProfile(plain, o)
 	}
-	unzipped, err := gzip.NewReader(plain)
+	lines := newLineReader(plain, o.MaxLine)
+	lines.total = sizeOf(r)
+	return readText(lines, o)
+}
+
+// ReadBytes is [Read] of a dump in memory, such as one from [CaptureText], without copying it. The result does not keep data.
+func ReadBytes(data []byte, o ReadOptions) (*Dump, error) {
+	if len(data) == 0 || isGzip(data) || isProfile(data) {
+		return Read(bytes.NewReader(data), o)
+	}
+	o.setDefaults()
+	return largest(readText(&lineReader{
+		buf: data, end: len(data), size: int64(len(data)), total: int64(len(data)), err: io.EOF, max: o.MaxLine,
+	}, o))
+}
+
+func readGzip(r io.Reader, o ReadOptions) ([]*Dump, error) {
+	unzipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("stackmatch: decompressing: %w", err)
 	}
-	if head, plain, err = peek(unzipped); err != nil {
+	head, plain, err := peek(unzipped)
+	if err != nil {
 		return nil, err
 	}
-	return readPlain(plain, head, o, 0)
+	if isProfile(head) {
+		return readProfile(plain, o)
+	}
+	return readText(newLineReader(plain, o.MaxLine), o)
 }
 
 // peek reads the first bytes of r and gives them and a reader that gives them again.
@@ -80,17 +108,6 @@ func peek(r io.Reader) (head []byte, again io.Reader, err error) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func readPlain(r io.Reader, head []byte, o ReadOptions, size int64) ([]*Dump, error) {
-	if isProfile(head) {
-		d, err := readProfile(r, o)
-		if err != nil {
-			return nil, err
-		}
-		return []*Dump{d}, nil
-	}
-	return readText(r, o, size)
-}
 
 // sizeOf gives the number of bytes in r if that is known, else 0. It is only used to make lists large enough at once.
 // The first bytes of r have been read already.
@@ -119,8 +136,8 @@ func isProfile(head []byte) bool {
 	return len(head) > 3 && (head[0] == 0x0a || head[0] == 0x5a) && head[1] < 64 && head[2] == 0x08
 }
 
-func readText(r io.Reader, o ReadOptions, size int64) ([]*Dump, error) {
-	t := newTextInput(r, o, size)
+func readText(lines *lineReader, o ReadOptions) ([]*Dump, error) {
+	t := newTextInput(lines, o)
 	t.run()
 	err := t.carrier.lines.failure()
 	switch {

@@ -3,6 +3,7 @@ package stackmatch
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
@@ -22,8 +23,11 @@ type tally struct {
 	leaked   int
 	reasons  []counted[string]
 	creators []counted[frame.Frame]
-	waits    waitCounts
+	minutes  map[int32]int // how many have waited how long, see waitList
+	oldest   time.Duration
+	median   time.Duration
 	members  []int
+	index    int32 // in tallies
 }
 
 type counted[T comparable] struct {
@@ -64,6 +68,12 @@ type tallies struct {
 	byKey map[tallyKey]*tally
 	list  []*tally
 	slab  []tally
+	// owners is the index of each goroutine's tally, in the order of the dump, when members are wanted.
+	owners []int32
+	waits  waitList
+	// Memory for the short lists of tallies.
+	reasons  []counted[string]
+	creators []counted[frame.Frame]
 }
 
 type tallyKey struct {
@@ -81,11 +91,8 @@ func (ts *tallies) get(s *stack, labels *labelSet) *tally {
 		if ts.byKey == nil {
 			ts.byKey = map[tallyKey]*tally{}
 		}
-		if len(ts.slab) == 0 {
-			ts.slab = make([]tally, min(max(len(ts.list), 8), 256))
-		}
-		t, ts.slab = &ts.slab[0], ts.slab[1:]
-		t.stack, t.labels = s, labels
+		t = ts.make()
+		t.stack, t.labels, t.index = s, labels, int32(len(ts.list))
 		ts.byKey[key] = t
 		ts.list = append(ts.list, t)
 	}
@@ -93,8 +100,38 @@ func (ts *tallies) get(s *stack, labels *labelSet) *tally {
 	return t
 }
 
+// make takes a tally, with room for two wait reasons and a creator, from memory that is allocated for many.
+func (ts *tallies) make() *tally {
+	if len(ts.slab) == 0 {
+		n := min(max(len(ts.list), 8), 256)
+		ts.slab = make([]tally, n)
+		ts.reasons, ts.creators = make([]counted[string], 2*n), make([]counted[frame.Frame], n)
+	}
+	t := &ts.slab[0]
+	t.reasons, t.creators = ts.reasons[:0:2], ts.creators[:0:1]
+	ts.slab, ts.reasons, ts.creators = ts.slab[1:], ts.reasons[2:], ts.creators[1:]
+	return t
+}
+
+// add counts a goroutine.
+func (ts *tallies) add(t *tally, g *Goroutine) {
+	t.count++
+	if g.Leaked {
+		t.leaked++
+	}
+	t.reasons = count(t.reasons, g.WaitReason, 1)
+	if !g.CreatedBy.IsZero() {
+		t.creators = count(t.creators, g.CreatedBy, 1)
+	}
+	if g.Wait > 0 {
+		ts.waits.add(t.index, g.Wait, ts.list)
+	}
+}
+
 // groups gives the finished groups, the largest first. Equally large ones stay in the order of the dump.
 func (ts *tallies) groups() []Group {
+	ts.assign()
+	ts.waits.finish(ts.list)
 	groups := make([]Group, len(ts.list))
 	for i, t := range ts.list {
 		groups[i] = t.group()
@@ -104,15 +141,29 @@ func (ts *tallies) groups() []Group {
 	return groups
 }
 
+// assign gives the groups their members, all in one piece of memory.
+func (ts *tallies) assign() {
+	members := make([]int, len(ts.owners))
+	for _, t := range ts.list {
+		if len(members) < t.count {
+			return // there are no owners, or not for all
+		}
+		t.members, members = members[:0:t.count], members[t.count:]
+	}
+	for i, owner := range ts.owners {
+		t := ts.list[owner]
+		t.members = append(t.members, i)
+	}
+}
+
 func (t *tally) group() Group {
 	g := Group{
-		ID: t.stack.hash, Stack: t.stack.frames, Count: t.count, Leaked: t.leaked, Members: t.members,
+		ID: t.stack.hash, Stack: t.stack.frames, Count: t.count, Leaked: t.leaked, Members: t.members, Oldest: t.oldest, Median: t.median,
 		WaitReason: most(t.reasons), CreatedBy: most(t.creators),
 	}
 	if t.labels != nil {
 		g.ID, g.Labels = mix(g.ID, t.labels.hash), t.labels.labels
 	}
-	g.Oldest, g.Median = t.waits.oldestAndMedian()
 	return g
 }
 

@@ -3,12 +3,14 @@ package stackmatch
 import (
 	"bytes"
 	"slices"
+	"time"
 )
 
 var (
 	createdWord     = []byte("created by ")
 	inGoroutineWord = []byte(" in goroutine ")
 	ancestorWord    = []byte("[originating from goroutine ")
+	minutesWord     = []byte(" minutes")
 	systemWord      = []byte("runtime stack:")
 )
 
@@ -25,10 +27,11 @@ type textReader struct {
 	set     *labelSet // of the current goroutine, nil for none
 	ids     idSet
 
-	open    bool      // a goroutine is being read
-	skip    bool      // its rest is not of interest: ancestors' frames
-	current Goroutine // the one being read
-	at      *node     // the frame read last
+	open    bool       // a goroutine is being read
+	skip    bool       // its rest is not of interest: ancestors' frames
+	current *Goroutine // the one being read, in the dump's list or, with GroupsOnly, in scratch
+	scratch Goroutine
+	at      *node // the frame read last
 
 	pending     nodeKind // of the function line read last, whose position comes next
 	hasPending  bool
@@ -59,6 +62,10 @@ func (p *textReader) line(line []byte, number int) bool {
 
 func (p *textReader) content(line []byte, number int) bool {
 	if line[0] == 'g' {
+		if id, state, ok := p.known(line); ok {
+			p.begin(id, state, number)
+			return true
+		}
 		if h, ok := parseHeader(line); ok {
 			p.header(&h, number)
 			return true
@@ -179,30 +186,65 @@ func (p *textReader) flush(position []byte) {
 	p.at = p.trie.child(p.at, p.pending, function, position)
 }
 
+// known reads a header that has nothing but a wait reason seen before, and perhaps minutes, as most have.
+func (p *textReader) known(line []byte) (id uint64, state headerState, ok bool) {
+	if len(line) < 16 || line[len(line)-1] != ':' || line[len(line)-2] != ']' || !bytes.HasPrefix(line, goroutineWord) {
+		return 0, state, false
+	}
+	i := len(goroutineWord)
+	for i < len(line) && isDigit(line[i]) {
+		id = id*10 + uint64(line[i]-'0')
+		i++
+	}
+	if i == len(goroutineWord) || i > len(goroutineWord)+19 || i+4 > len(line) || line[i] != ' ' || line[i+1] != '[' {
+		return 0, state, false
+	}
+	words := line[i+2 : len(line)-2]
+	if minutes, found := bytes.CutSuffix(words, minutesWord); found {
+		n, scale := uint64(0), uint64(1)
+		for i = len(minutes); i > 0 && isDigit(minutes[i-1]) && scale < maxMinutes; i-- {
+			n += uint64(minutes[i-1]-'0') * scale
+			scale *= 10
+		}
+		if i < 3 || minutes[i-1] != ' ' || minutes[i-2] != ',' {
+			return 0, state, false
+		}
+		state.wait, words = time.Duration(n)*time.Minute, minutes[:i-2]
+	}
+	state.word, ok = p.reasons[string(words)]
+	return id, state, ok
+}
+
 func (p *textReader) header(h *header, number int) {
-	p.endGoroutine(false)
-	running := string(h.reason) == "running"
-	if p.dump != nil && (p.ids.add(h.id) && h.id != 0 || p.startsAnother(running)) { // schedulers' own goroutines are all 0
-		p.endDump()
-	}
-	if p.dump == nil {
-		p.dump = &Dump{Format: FormatText, Line: number}
-		p.running = running
-		p.ids.add(h.id)
-	}
-	p.junk = false
-	p.open, p.skip, p.at, p.hasPending = true, false, &p.trie.root, false
-	p.current = Goroutine{
-		ID: h.id, WaitReason: p.reason(h.reason), Wait: h.wait, Leaked: h.leaked, Locked: h.locked, Durable: h.durable,
-		Bubble: h.bubble, Line: number,
-	}
-	p.set = nil
+	h.word = p.reason(h.reason)
+	p.begin(h.id, h.headerState, number)
 	if h.labels != nil {
 		p.set = p.labels.parse(h.labels)
 		p.current.Labels = p.set.labels
 	}
 	if h.cut {
 		p.dump.fail(number, "the goroutine's header is cut off")
+	}
+}
+
+// begin begins a goroutine.
+func (p *textReader) begin(id uint64, h headerState, number int) {
+	p.endGoroutine(false)
+	running := h.word == "running"
+	if p.dump != nil && (p.ids.add(id) && id != 0 || p.startsAnother(running)) { // schedulers' own goroutines are all 0
+		p.endDump()
+	}
+	if p.dump == nil {
+		p.dump = &Dump{Format: FormatText, Line: number}
+		p.running = running
+		p.ids.add(id)
+	}
+	p.junk = false
+	p.open, p.skip, p.at, p.hasPending, p.set = true, false, &p.trie.root, false, nil
+	p.current = p.slot()
+	*p.current = Goroutine{
+		ID: id, WaitReason: h.word, Wait: h.wait, Leaked: h.leaked, Locked: h.locked, Durable: h.durable,
+		Bubble: h.bubble, Line: number,
 	}
 }
 
@@ -223,7 +265,7 @@ func (p *textReader) endGoroutine(cut bool) {
 	}
 	p.flush(nil)
 	e := p.trie.finish(p.at)
-	g := &p.current
+	g := p.current
 	g.Stack, g.CreatedBy = e.stack.frames, e.createdBy
 	g.Elided += e.elided
 	d := p.dump
@@ -231,43 +273,33 @@ func (p *textReader) endGoroutine(cut bool) {
 		d.fail(g.Line, "the goroutine has no frames")
 	}
 	t := p.tallies.get(e.stack, p.set)
-	t.add(g)
+	p.tallies.add(t, g)
 	d.Total++
 	if !p.options.GroupsOnly {
-		p.keep(t)
+		p.tallies.owners = append(p.tallies.owners, t.index)
 	}
 }
 
-// keep adds the current goroutine to the dump's list. Once some are known the list gets the size that the rest of the
+// slot gives the place for the next goroutine. Once some are known the dump's list gets the size that the rest of the
 // input will need if it goes on like that, since growing it step by step costs more than reading.
-func (p *textReader) keep(t *tally) {
-	d := p.dump
-	t.members = append(t.members, len(d.Goroutines))
-	if n := len(d.Goroutines); n == estimateAfter && p.lines.total > 0 {
-		share := float64(p.lines.total) / float64(max(p.lines.consumed(), 1))
-		d.Goroutines = slices.Grow(d.Goroutines, int(min(share, maxShare)*1.05*float64(n)))
+func (p *textReader) slot() *Goroutine {
+	if p.options.GroupsOnly {
+		return &p.scratch
 	}
-	d.Goroutines = append(d.Goroutines, p.current)
+	list := p.dump.Goroutines
+	n := len(list)
+	if n == estimateAfter && p.lines.total > 0 {
+		share := float64(p.lines.total) / float64(max(p.lines.consumed(), 1))
+		list = slices.Grow(list, int(min(share, maxShare)*1.05*float64(n)))
+	}
+	p.dump.Goroutines = append(list, Goroutine{})
+	return &p.dump.Goroutines[n]
 }
 
 const (
 	estimateAfter = 32
 	maxShare      = 1 << 20
 )
-
-func (t *tally) add(g *Goroutine) {
-	t.count++
-	if g.Leaked {
-		t.leaked++
-	}
-	t.reasons = count(t.reasons, g.WaitReason, 1)
-	if !g.CreatedBy.IsZero() {
-		t.creators = count(t.creators, g.CreatedBy, 1)
-	}
-	if g.Wait > 0 {
-		t.waits.add(g.Wait)
-	}
-}
 
 // endDump finishes the dump being read.
 func (p *textReader) endDump() {
@@ -300,7 +332,7 @@ func (p *textReader) reason(s []byte) string {
 	return r
 }
 
-// maxReasons bounds how many wait reasons, and how many different brackets of headers, are remembered.
+// maxReasons bounds how many wait reasons are remembered.
 const maxReasons = 1000
 
 // idSet is a set of goroutine ids. They come in runs, so a word of bits holds 64 of them.

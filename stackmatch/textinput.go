@@ -1,9 +1,6 @@
 package stackmatch
 
-import (
-	"bytes"
-	"io"
-)
+import "bytes"
 
 // textInput hands the lines of an input to the reader of the form that they belong to.
 type textInput struct {
@@ -16,10 +13,8 @@ type textInput struct {
 	zero    bool // a NUL byte was seen outside dumps
 }
 
-func newTextInput(r io.Reader, o ReadOptions, size int64) *textInput {
+func newTextInput(lines *lineReader, o ReadOptions) *textInput {
 	t := newTrie()
-	lines := newLineReader(r, o.MaxLine)
-	lines.total = size
 	return &textInput{
 		carrier: carrier{lines: lines},
 		text:    newTextReader(o, t, lines), counts: countsReader{trie: t}, blank: true,
