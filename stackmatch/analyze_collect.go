@@ -205,13 +205,20 @@ func (c *Context) blame(g *Group, r *Rule) (f frame.Frame, visible bool) {
 	if ok {
 		return f, true
 	}
-	if i := leafIndex(appendNames(nil, g.Stack)); i >= 0 {
-		return g.Stack[i], false
+	return likelyFrame(g), false
+}
+
+// likelyFrame names a group without user code: the first frame of a Kubernetes library, else what it was started for.
+func likelyFrame(g *Group) frame.Frame {
+	for _, f := range g.Stack {
+		if frame.OriginOf(plainName(f.Function), "") >= frame.Kubernetes {
+			return f
+		}
 	}
-	if len(g.Stack) > 0 {
-		return g.Stack[0], false
+	if root := frame.Root(g.Stack); !root.IsZero() {
+		return root
 	}
-	return g.CreatedBy, false
+	return g.CreatedBy
 }
 
 // patternFrame gives a pattern's name the place that the group's stack shows for it, if it does.

@@ -182,8 +182,8 @@ func (a *analyzer) judgeHistory(m *match, j *judgement, counts []int) {
 	}
 }
 
-// saidBefore reports whether the same rule, or another that is not benign, had already matched in the first dump alone:
-// then what was there at first is not there by design.
+// saidBefore reports whether a rule of the same category that is not benign had already matched in the first dump
+// alone: then what was there at first is not there by design.
 func (a *analyzer) saidBefore(m *match) bool {
 	keys := make(map[string]bool)
 	for _, g := range m.leaders {
@@ -194,14 +194,15 @@ func (a *analyzer) saidBefore(m *match) bool {
 		if !keys[shapeKey(&first[i])] {
 			continue
 		}
-		if c := a.options.Rules.match(&first[i], a.earlier[0]); c != nil && c.rule.Verdict.Worse(VerdictBenign) {
+		if c := a.options.Rules.match(&first[i], a.earlier[0]); c != nil && c.rule.Verdict.Worse(VerdictBenign) &&
+			c.rule.category() == m.rule.rule.category() {
 			return true
 		}
 	}
 	return false
 }
 
-// turnover says whether other goroutines stand in the place of the old ones, when ids tell.
+// turnover says whether other goroutines stand in the place of a tenth of the old ones or more, when ids tell.
 func (a *analyzer) turnover(m *match) string {
 	last := len(a.dumps) - 1
 	ids := func(at int) map[uint64]bool {
@@ -228,7 +229,7 @@ func (a *analyzer) turnover(m *match) string {
 			same++
 		}
 	}
-	if len(before) == 0 || same == len(now) {
+	if len(before) == 0 || (len(now)-same)*10 < len(now) {
 		return ""
 	}
 	return fmt.Sprintf(", and %d of %d are not those of the first dump", len(now)-same, len(now))

@@ -34,11 +34,11 @@ func waitRules() []Rule {
 		{
 			ID: "GOR-504", Title: "pollers were started by a goroutine that is gone", Severity: SeverityWarning,
 			Categories: []string{"ticker-poller"},
-			Doc:        "Ten or more pollers of one place were started by one goroutine that has ended. What started them cannot stop them any more, but something else may.",
+			Doc:        "Twenty or more pollers of one place were started by one goroutine that has ended. What started them cannot stop them any more, but something else may.",
 			Sources:    []string{"prometheus-operator/prometheus-operator#8593"},
 			Advice:     "Tie the poller to a context that ends with its user.",
 			Verdict:    VerdictSuspect, Growing: VerdictLeak, Trap: "S1-14b",
-			Match: Match{Frames: []Pattern{Regexp(`^k8s\.io/apimachinery/pkg/util/wait\.(Poll|loopCondition|Until|JitterUntil|BackoffUntil)`)}, Predicate: "one-dead-creator"},
+			Match: Match{Frames: []Pattern{Regexp(`^k8s\.io/apimachinery/pkg/util/wait\.(Poll|loopCondition|Until|JitterUntil|BackoffUntil)`)}, MinCount: 20, Predicate: "one-dead-creator"},
 		},
 		{
 			ID: "GOR-505", Title: "goroutines are blocked for good in a channel send", Severity: SeverityWarning,
@@ -109,7 +109,7 @@ func growthRules() []Rule {
 			Sources:    []string{"istio/istio#60843"},
 			Advice:     "Compare with an older dump, or with the number of elections.",
 			Verdict:    VerdictSuspect, Growing: VerdictLeak,
-			Match: Match{Frames: []Pattern{lease}, Predicate: "one-dead-creator"},
+			Match: Match{Frames: []Pattern{lease}, Predicate: "dead-creators-cohorts"},
 		},
 		{
 			ID: "GOR-001", Title: "goroutines that wait for a message grow", Severity: SeverityWarning,
@@ -143,11 +143,11 @@ func growthRules() []Rule {
 		{
 			ID: "GOR-605", Title: "one goroutine that is gone has started many that wait", Severity: SeverityInfo,
 			Categories: []string{"goroutine-pile"},
-			Doc:        "Ten or more goroutines of one place were started by one goroutine that has ended.",
+			Doc:        "Ten or more goroutines of one place were started by one goroutine that has ended, one after the other, and none was woken since.",
 			Sources:    []string{"runtime/traceback.go"},
 			Advice:     "Take another dump: one cannot tell a pool from a leak.",
 			Verdict:    VerdictSuspect, Growing: VerdictSuspect, Trap: "S2-02",
-			Match: Match{Predicate: "one-dead-creator"},
+			Match: Match{Without: []Pattern{Prefix(clientGo + "util/workqueue.")}, Predicate: "dead-creators-cohorts"},
 		},
 		{
 			ID: "GOR-606", Title: "many goroutines of one place", Severity: SeverityInfo,

@@ -16,7 +16,8 @@ func groupPredicates() []Predicate {
 		{Name: "main-goroutine", Doc: "The stack ends in main.main or in the testing package's runner.", holds: mainGoroutine},
 		{Name: "created-by-init", Doc: "The go statement stands in a package's init function.", holds: createdByInit},
 		{Name: "proved-leaked", Doc: "The runtime's leak profile has marked at least one goroutine of the group: it can never run again.", holds: provedLeaked},
-		{Name: "one-dead-creator", Doc: "At least ten goroutines of the group were started by one goroutine that has ended.", holds: oneDeadCreator},
+		{Name: "one-dead-creator", Doc: "At least ten goroutines of user code in the group were started by one goroutine that has ended.", holds: oneDeadCreator},
+		{Name: "dead-creators-cohorts", Doc: "As one-dead-creator, and the goroutines were parked at different times, all of them ten minutes ago or longer.", holds: deadCreatorsCohorts},
 		{Name: "poller", Doc: "The goroutine runs now and then: it polls, ticks or sleeps.", holds: func(g *Group, _ *Context) bool { return isPoller(g) }},
 		{Name: "stuck-sibling", Doc: "Goroutines with the same creator or the same outer function are blocked for good in a channel send.", holds: stuckSibling},
 		{Name: "not-stuck-sibling", Doc: "No goroutines with the same outer function poll.", holds: func(g *Group, in *Context) bool { return !stuckSibling(g, in) }},
@@ -66,10 +67,10 @@ func longParked(g *Group) bool {
 		strings.HasPrefix(g.WaitReason, "sync."))
 }
 
-// oneDeadCreator reports whether one goroutine that is gone has started most of a group.
+// oneDeadCreator reports whether one goroutine that is gone has started most of a group of user code.
 func oneDeadCreator(g *Group, in *Context) bool {
 	const enough = 10
-	if g.Count < enough || len(g.Members) == 0 {
+	if g.Count < enough || len(g.Members) == 0 || !userCode(g, in) {
 		return false
 	}
 	children := make(map[uint64]int)
@@ -87,6 +88,21 @@ func oneDeadCreator(g *Group, in *Context) bool {
 		}
 	}
 	return false
+}
+
+// deadCreatorsCohorts is oneDeadCreator for goroutines that were parked at different times and were not woken since. A
+// pool of workers whose starter has ended was parked at one time, or some of it has just worked.
+func deadCreatorsCohorts(g *Group, in *Context) bool {
+	if g.Oldest < minutes(10) || !oneDeadCreator(g, in) {
+		return false
+	}
+	youngest := g.Oldest
+	for _, m := range g.Members {
+		if m >= 0 && m < len(in.members) {
+			youngest = min(youngest, in.members[m].Wait)
+		}
+	}
+	return youngest >= minutes(10) && youngest*5 <= g.Oldest*4
 }
 
 // isPoller reports whether a stack belongs to something that runs at intervals.
