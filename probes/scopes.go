@@ -1,33 +1,44 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
 // Scopes is a set of named scopes and of the spans that are open in them. Goroutine labels belong to the process, so a
 // process needs one Scopes.
 type Scopes struct {
-	seed maphash.Seed
-	seq  atomic.Uint64
+	seed  maphash.Seed
+	start time.Time
+	seq   atomic.Uint64
+	low   atomic.Bool
 
 	mu     sync.Mutex
 	scopes map[string]*Scope
+	claims map[string]string // scope by function, see Claim
 }
 
 // NewScopes gives an empty set. Span numbers start from the current time, so that labels of two sets in one process do
 // not meet.
 func NewScopes() *Scopes {
-	s := &Scopes{seed: maphash.MakeSeed(), scopes: map[string]*Scope{}}
-	s.seq.Store(uint64(time.Now().UnixMilli())) //nolint:gosec // the clock is after 1970
+	s := &Scopes{seed: maphash.MakeSeed(), start: time.Now(), scopes: map[string]*Scope{}, claims: map[string]string{}}
+	s.seq.Store(uint64(s.start.UnixMilli())) //nolint:gosec // the clock is after 1970
 	return s
 }
+
+// SetLowCardinality chooses what the spans that begin from now on are labelled with. By default each has a label of its
+// own. With low cardinality the spans of a scope share one for about a second or until the next [Scopes.InFlight], which
+// suits continuous profilers, costs a seventh, and loses two things: a goroutine tells its controller but not its
+// reconcile's object, and one long reconcile keeps all that began with it undecided.
+func (s *Scopes) SetLowCardinality(on bool) { s.low.Store(on) }
 
 // Scope gives the scope with this name, a new one at the first call. There is no bound on names: use it for controllers
 // and handlers, not for objects.
@@ -36,28 +47,31 @@ func (s *Scopes) Scope(name string) *Scope {
 	defer s.mu.Unlock()
 	sc := s.scopes[name]
 	if sc == nil {
-		sc = &Scope{set: s, name: name, open: map[uint64]Open{}}
+		sc = &Scope{set: s, name: name}
 		s.scopes[name] = sc
 	}
 	return sc
 }
 
-// Object gives the hash of a namespaced name, the same as [HashObject] gives for it within this set.
+// Object gives the hash of a namespaced name, which is never 0.
 func (s *Scopes) Object(namespace, name string) Object {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.WriteString(namespace) // never fails
 	_ = h.WriteByte('/')
 	_, _ = h.WriteString(name)
-	return Object(h.Sum64())
+	return nonZero(h.Sum64())
 }
 
-// HashObject gives the hash of any comparable request, for scopes whose objects have no namespaced name.
+// HashObject gives the hash of any comparable request, for scopes whose objects have no namespaced name. It is never 0,
+// and not the same as [Scopes.Object] gives for a request that is a namespaced name.
 func HashObject[T comparable](s *Scopes, request T) Object {
-	return Object(maphash.Comparable(s.seed, request))
+	return nonZero(maphash.Comparable(s.seed, request))
 }
 
-// Open is a span that has begun and not ended.
+func nonZero(hash uint64) Object { return Object(max(hash, 1)) }
+
+// Open is a span that has begun and not ended, or an epoch with such spans.
 type Open struct {
 	// Scope is the name of its scope.
 	Scope string
@@ -68,40 +82,43 @@ type Open struct {
 }
 
 // InFlight appends all open spans to dst, ordered by ID.Seq, and returns it. It locks each scope for the time of a copy.
+// With low cardinality it also closes the epochs that are older than a second to new spans.
 func (s *Scopes) InFlight(dst []Open) []Open {
-	s.mu.Lock()
-	scopes := make([]*Scope, 0, len(s.scopes))
-	for _, sc := range s.scopes {
-		scopes = append(scopes, sc)
+	now, start := time.Since(s.start), len(dst)
+	for _, sc := range s.all() {
+		dst = sc.appendOpen(dst, now)
 	}
-	s.mu.Unlock()
-	start := len(dst)
-	for _, sc := range scopes {
-		dst = sc.appendOpen(dst)
-	}
-	slices.SortFunc(dst[start:], func(a, b Open) int {
-		if a.ID.Seq < b.ID.Seq {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(dst[start:], func(a, b Open) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
 	return dst
 }
 
 // Stats appends one entry for each scope to dst, ordered by name, and returns it.
 func (s *Scopes) Stats(dst []ScopeStats) []ScopeStats {
-	s.mu.Lock()
-	scopes := make([]*Scope, 0, len(s.scopes))
-	for _, sc := range s.scopes {
-		scopes = append(scopes, sc)
-	}
-	s.mu.Unlock()
 	start := len(dst)
-	for _, sc := range scopes {
+	for _, sc := range s.all() {
 		dst = append(dst, sc.Stats())
 	}
 	slices.SortFunc(dst[start:], func(a, b ScopeStats) int { return strings.Compare(a.Scope, b.Scope) })
 	return dst
+}
+
+// all copies the list of scopes.
+func (s *Scopes) all() []*Scope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	scopes := make([]*Scope, 0, len(s.scopes))
+	for _, sc := range s.scopes {
+		scopes = append(scopes, sc)
+	}
+	return scopes
+}
+
+// IsOpen reports whether a span of a scope has begun and not ended. With low cardinality it answers for the epoch.
+func (s *Scopes) IsOpen(scope string, id SpanID) bool {
+	s.mu.Lock()
+	sc := s.scopes[scope]
+	s.mu.Unlock()
+	return sc != nil && sc.isOpen(id.Seq)
 }
 
 // ScopeStats counts the spans of a scope since the process started.
@@ -119,76 +136,129 @@ type Scope struct {
 	name  string
 	begun atomic.Uint64
 	ended atomic.Uint64
+	epoch atomic.Pointer[epoch] // takes in new spans; nil without low cardinality
 
-	mu   sync.Mutex
-	open map[uint64]Open
+	mu     sync.Mutex
+	slots  []openSpan
+	free   []int
+	epochs []*epoch // those with open spans, and the one that takes in new ones
+}
+
+// openSpan is a slot of the table of open spans, which costs a third of a map.
+type openSpan struct {
+	id    SpanID // zero for a free slot
+	since time.Duration
 }
 
 // Name is the scope's name.
 func (sc *Scope) Name() string { return sc.name }
 
-// Object is [Scopes.Object] of the scope's set.
-func (sc *Scope) Object(namespace, name string) Object { return sc.set.Object(namespace, name) }
+// Object is [Scopes.Object] of the scope's set, for [Scope.Begin]. With low cardinality it is 0, as an epoch has no object.
+func (sc *Scope) Object(namespace, name string) Object {
+	if sc.set.low.Load() {
+		return 0
+	}
+	return sc.set.Object(namespace, name)
+}
 
 // Set is the set the scope belongs to.
 func (sc *Scope) Set() *Scopes { return sc.set }
 
 // Stats counts the scope's spans.
 func (sc *Scope) Stats() ScopeStats {
-	return ScopeStats{Scope: sc.name, Begun: sc.begun.Load(), Ended: sc.ended.Load()}
-}
-
-func (sc *Scope) appendOpen(dst []Open) []Open {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	for _, o := range sc.open {
-		dst = append(dst, o)
+	st := ScopeStats{Scope: sc.name, Ended: sc.ended.Load(), Begun: sc.begun.Load()} // in this order: Ended is never above Begun
+	for _, e := range sc.epochs {
+		begun, open, _ := e.counts()
+		st.Begun += begun
+		st.Ended += begun - open
+	}
+	return st
+}
+
+func (sc *Scope) appendOpen(dst []Open, now time.Duration) []Open {
+	sc.rotate(now)
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for i := range sc.slots {
+		if s := &sc.slots[i]; s.id.Seq != 0 {
+			dst = append(dst, Open{Scope: sc.name, ID: s.id, Since: sc.set.start.Add(s.since)})
+		}
+	}
+	for _, e := range sc.epochs {
+		if e.inFlight() {
+			dst = append(dst, Open{Scope: sc.name, ID: e.id, Since: sc.set.start.Add(e.since)})
+		}
 	}
 	return dst
 }
 
+func (sc *Scope) isOpen(seq uint64) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for i := range sc.slots {
+		if sc.slots[i].id.Seq == seq {
+			return true
+		}
+	}
+	for _, e := range sc.epochs {
+		if e.id.Seq == seq {
+			return e.inFlight()
+		}
+	}
+	return false
+}
+
+// nextID numbers a span. The numbers of a process never repeat.
+func (sc *Scope) nextID(object Object) SpanID { return SpanID{Seq: sc.set.seq.Add(1), Object: object} }
+
 // Begin opens a span: it labels the calling goroutine, whose new goroutines inherit the labels, and gives a context that
-// carries them. The caller must call [Span.End] on the same goroutine, by defer, so that a panic ends it too.
+// carries them. The caller must call [Span.End] once on the same goroutine, by defer, so that a panic ends it too.
 func (sc *Scope) Begin(ctx context.Context, object Object) (context.Context, Span) {
-	id := SpanID{Seq: sc.set.seq.Add(1), Object: object}
+	if sc.set.low.Load() {
+		return sc.beginLow(ctx)
+	}
+	id := sc.nextID(object)
+	since := time.Since(sc.set.start)
 	sc.begun.Add(1)
 	sc.mu.Lock()
-	sc.open[id.Seq] = Open{Scope: sc.name, ID: id, Since: time.Now()}
+	i := len(sc.slots)
+	if n := len(sc.free); n > 0 {
+		i = sc.free[n-1]
+		sc.free = sc.free[:n-1]
+		sc.slots[i] = openSpan{id, since}
+	} else {
+		sc.slots = append(sc.slots, openSpan{id, since})
+	}
 	sc.mu.Unlock()
-	labelled := pprof.WithLabels(ctx, pprof.Labels(LabelController, sc.name, LabelReconcile, id.String()))
-	pprof.SetGoroutineLabels(labelled)
-	return labelled, Span{scope: sc, seq: id.Seq, outer: ctx}
+	labelled := sc.label(ctx, id)
+	return labelled, Span{scope: sc, slot: i, seq: id.Seq, outer: ctx}
 }
 
-// Span is one piece of work in a scope. The zero Span ends without effect.
-type Span struct {
-	scope *Scope
-	seq   uint64
-	outer context.Context //nolint:containedctx // the labels to restore live in it; a Span lives for one call
+// Claim says that whatever runs below a function belongs to a scope: a stack that contains "example.com/app.(*Reconciler).Reconcile"
+// was made by that controller, although the context it was made with says nothing. A function that two scopes claim is
+// nobody's.
+func (s *Scopes) Claim(function, scope string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, claimed := s.claims[function]; claimed && have != scope {
+		scope = ""
+	}
+	s.claims[function] = scope
 }
 
-// End closes the span and gives the goroutine the labels of the context that Begin was given.
-func (s Span) End() {
-	if s.scope == nil {
-		return
+// ScopeOf gives the scope that claims the innermost claimed function of a stack, leaf first; ok is false when none does.
+func (s *Scopes) ScopeOf(stack []frame.Frame) (scope string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range stack {
+		if scope = s.claims[f.Function]; scope != "" {
+			return scope, true
+		}
 	}
-	s.scope.mu.Lock()
-	delete(s.scope.open, s.seq)
-	s.scope.mu.Unlock()
-	s.scope.ended.Add(1)
-	pprof.SetGoroutineLabels(s.outer)
+	return "", false
 }
 
-// FromContext gives the scope's name and the span that a context was begun with; ok is false for a context of no span.
-func FromContext(ctx context.Context) (scope string, id SpanID, ok bool) {
-	value, ok := pprof.Label(ctx, LabelReconcile)
-	if !ok {
-		return "", SpanID{}, false
-	}
-	id, ok = ParseSpanID(value)
-	if !ok {
-		return "", SpanID{}, false
-	}
-	scope, _ = pprof.Label(ctx, LabelController)
-	return scope, id, true
-}
+// lastSeq is the number of the span that began last.
+func (s *Scopes) lastSeq() uint64 { return s.seq.Load() }

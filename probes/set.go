@@ -15,6 +15,9 @@ var ErrSet = errors.New("probes: bad set")
 // DefaultReadTimeout is how long one probe may take in [Set.Read].
 const DefaultReadTimeout = time.Second
 
+// maxReason bounds what is kept of a panic, in bytes.
+const maxReason = 256
+
 // Set is a fixed list of probes, each guarded: one that panics is switched off, one that takes too long is left out
 // until it comes back.
 type Set struct {
@@ -24,10 +27,12 @@ type Set struct {
 
 type slot struct {
 	probe  Probe
+	name   string
 	busy   atomic.Bool
 	off    atomic.Bool
 	panics atomic.Uint64
 	late   atomic.Uint64
+	reason atomic.Pointer[string]
 }
 
 // SetStats is how one probe has behaved since the set was built.
@@ -40,6 +45,8 @@ type SetStats struct {
 	Late uint64 `json:"late,omitempty"`
 	// Off is set when it is no longer asked.
 	Off bool `json:"off,omitempty"`
+	// Reason is what it panicked with, cut at 256 bytes.
+	Reason string `json:"reason,omitempty"`
 }
 
 // NewSet checks the names of the probes and builds a set. timeout bounds each probe's time in one Read; 0 is [DefaultReadTimeout].
@@ -62,7 +69,7 @@ func NewSet(timeout time.Duration, list ...Probe) (*Set, error) {
 			return nil, fmt.Errorf("%w: two probes are named %q", ErrSet, n)
 		}
 		seen[n] = true
-		s.slots = append(s.slots, &slot{probe: p})
+		s.slots = append(s.slots, &slot{probe: p, name: n})
 	}
 	return s, nil
 }
@@ -81,7 +88,11 @@ func (s *Set) Read(ctx context.Context, dst []Reading) []Reading {
 func (s *Set) Stats() []SetStats {
 	out := make([]SetStats, 0, len(s.slots))
 	for _, sl := range s.slots {
-		out = append(out, SetStats{Probe: sl.probe.Name(), Panics: sl.panics.Load(), Late: sl.late.Load(), Off: sl.off.Load()})
+		st := SetStats{Probe: sl.name, Panics: sl.panics.Load(), Late: sl.late.Load(), Off: sl.off.Load()}
+		if reason := sl.reason.Load(); reason != nil {
+			st.Reason = *reason
+		}
+		out = append(out, st)
 	}
 	return out
 }
@@ -110,8 +121,11 @@ func (sl *slot) read(ctx context.Context, timeout time.Duration) []Reading {
 func (sl *slot) ask(ctx context.Context, done chan<- []Reading) {
 	var readings []Reading
 	defer func() {
-		if recover() != nil {
+		if r := recover(); r != nil {
 			readings = nil
+			reason := fmt.Sprint(r)
+			reason = reason[:min(len(reason), maxReason)]
+			sl.reason.Store(&reason)
 			sl.panics.Add(1)
 			sl.off.Store(true)
 		}
@@ -120,6 +134,6 @@ func (sl *slot) ask(ctx context.Context, done chan<- []Reading) {
 	}()
 	readings = sl.probe.Read(ctx, nil)
 	for i := range readings {
-		readings[i].Probe = sl.probe.Name()
+		readings[i].Probe = sl.name
 	}
 }

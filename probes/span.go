@@ -1,0 +1,69 @@
+package probes
+
+import (
+	"context"
+	"runtime/pprof"
+)
+
+// Span is one piece of work in a scope. The zero Span ends without effect.
+type Span struct {
+	scope *Scope
+	epoch *epoch // with low cardinality
+	slot  int
+	seq   uint64
+	outer context.Context //nolint:containedctx // the labels to restore live in it; a Span lives for one call
+}
+
+// label puts a span's labels on the calling goroutine and into a context.
+func (sc *Scope) label(ctx context.Context, id SpanID) context.Context {
+	labelled := pprof.WithLabels(ctx, pprof.Labels(LabelController, sc.name, LabelReconcile, id.String()))
+	pprof.SetGoroutineLabels(labelled)
+	return labelled
+}
+
+// End closes the span and gives the goroutine the labels of the context that Begin was given. It must be called once.
+func (s Span) End() {
+	switch {
+	case s.scope == nil:
+		return
+	case s.epoch != nil:
+		s.scope.leave(s.epoch)
+	default:
+		s.scope.release(s.slot, s.seq)
+	}
+	pprof.SetGoroutineLabels(s.outer)
+}
+
+// release frees the slot of a span; a second time it does nothing.
+func (sc *Scope) release(i int, seq uint64) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.slots[i].id.Seq != seq {
+		return
+	}
+	sc.slots[i] = openSpan{}
+	sc.free = append(sc.free, i)
+	sc.ended.Add(1)
+}
+
+// FromContext gives the scope's name and the span that a context was begun with; ok is false for a context of no span.
+func FromContext(ctx context.Context) (scope string, id SpanID, ok bool) {
+	value, ok := pprof.Label(ctx, LabelReconcile)
+	if !ok {
+		return "", SpanID{}, false
+	}
+	id, ok = ParseSpanID(value)
+	if !ok {
+		return "", SpanID{}, false
+	}
+	scope, _ = pprof.Label(ctx, LabelController)
+	return scope, id, true
+}
+
+// Do runs f as a span of the scope without an object: user-defined work that must leave no goroutine behind. A panic of
+// f ends the span and goes on.
+func (sc *Scope) Do(ctx context.Context, f func(ctx context.Context)) {
+	ctx, span := sc.Begin(ctx, 0)
+	defer span.End()
+	f(ctx)
+}
