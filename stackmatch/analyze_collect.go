@@ -76,7 +76,7 @@ func collect(rules *RuleSet, groups []Group, in *Context) []match {
 		if len(m.leaders) == 0 {
 			continue
 		}
-		m.claim(groups, claimed, leads)
+		m.claim(rules, groups, claimed, leads)
 		out = append(out, m)
 	}
 	return out
@@ -121,7 +121,7 @@ func (m *match) settle(in *Context) {
 
 // claim counts the match's goroutines: all of its leaders, and of its companions a whole multiple of that number, so
 // that healthy goroutines with the same stack are left out.
-func (m *match) claim(groups []Group, claimed map[*Group]bool, leads map[*Group]int) {
+func (m *match) claim(rules *RuleSet, groups []Group, claimed map[*Group]bool, leads map[*Group]int) {
 	units := 0
 	for _, g := range m.leaders {
 		units += g.Count
@@ -131,13 +131,13 @@ func (m *match) claim(groups []Group, claimed map[*Group]bool, leads map[*Group]
 	if len(m.rule.companions) == 0 {
 		return
 	}
-	var names []string
+	var names []*name
 	for i := range groups {
 		g := &groups[i]
 		if place, leading := leads[g]; claimed[g] || leading && place < m.place {
 			continue
 		}
-		names = appendNames(names[:0], g.Stack)
+		names = rules.appendInfo(names[:0], g.Stack)
 		if !anyMatches(m.rule.companions, names) {
 			continue
 		}

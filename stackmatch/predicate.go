@@ -36,9 +36,10 @@ type ContextOptions struct {
 // keeps the slices that it is given, which must not change while the Context is in use.
 func NewContext(groups []Group, o ContextOptions) *Context {
 	c := &Context{main: o.Main, members: o.Goroutines, groups: groups}
-	c.census = takeCensus(groups)
-	c.locks = newLockTable(groups, o.Main)
-	c.piles = newPiles(groups)
+	waiters := newWaiters(groups)
+	c.census = takeCensus(waiters)
+	c.locks = newLockTable(waiters, o.Main)
+	c.piles = newPiles(waiters)
 	if len(o.Goroutines) > 0 {
 		c.byID = make(map[uint64]int, len(o.Goroutines))
 		for i := range o.Goroutines {
@@ -49,7 +50,7 @@ func NewContext(groups []Group, o ContextOptions) *Context {
 		c.now = shapeCounts(groups)
 		for _, before := range o.Earlier {
 			c.earlier = append(c.earlier, shapeCounts(before))
-			c.before = append(c.before, takeCensus(before))
+			c.before = append(c.before, takeCensus(newWaiters(before)))
 		}
 	}
 	return c
@@ -101,14 +102,25 @@ func predicateNames() []string {
 	return names
 }
 
-// culpritOf is the frame to blame for a group and whose code it is.
+// culpritOf is the frame to blame for a group and whose code it is. It is [frame.Culprit] on names without the place
+// where a module is vendored.
 func (c *Context) culpritOf(g *Group) (frame.Frame, frame.Origin, bool) {
-	stack := make([]frame.Frame, len(g.Stack))
-	for i, f := range g.Stack {
-		f.Function = plainName(f.Function)
-		stack[i] = f
+	var library frame.Frame
+	found := false
+	for i := range len(g.Stack) + 1 {
+		f := g.CreatedBy
+		if i < len(g.Stack) {
+			f = g.Stack[i]
+		} else if f.Function == "" {
+			break
+		}
+		f.Function = unvendored(f.Function)
+		switch origin := frame.OriginOf(f.Function, c.main); {
+		case origin == frame.Main:
+			return f, origin, true
+		case origin == frame.Library && !found && !frame.IsSpawner(f.Function):
+			library, found = f, true
+		}
 	}
-	creator := g.CreatedBy
-	creator.Function = plainName(creator.Function)
-	return frame.Culprit(stack, creator, c.main)
+	return library, frame.Library, found
 }

@@ -14,21 +14,19 @@ type census struct {
 }
 
 // takeCensus counts all groups.
-func takeCensus(groups []Group) census {
+func takeCensus(waiters []waiter) census {
 	var c census
-	var names []string
-	for i := range groups {
-		names = appendNames(names[:0], groups[i].Stack)
-		c.count(&groups[i], names)
+	for i := range waiters {
+		c.count(waiters[i].group, &waiters[i])
 	}
 	return c
 }
 
 // count adds a group to the census.
-func (c *census) count(g *Group, names []string) {
+func (c *census) count(g *Group, w *waiter) {
 	var seen census
-	for i, name := range names {
-		seen.part(name, i, names)
+	for i, name := range w.names {
+		seen.part(name, i, w)
 	}
 	n := g.Count
 	c.reflectors += n * min(seen.reflectors, 1)
@@ -51,14 +49,14 @@ func (c *census) count(g *Group, names []string) {
 }
 
 // part notes what one frame says about its goroutine.
-func (c *census) part(name string, i int, names []string) {
+func (c *census) part(name string, i int, w *waiter) {
 	switch {
 	case strings.HasPrefix(name, "k8s.io/client-go/"):
 		c.clientPart(strings.TrimPrefix(name, "k8s.io/client-go/"))
 	case strings.HasPrefix(name, "sigs.k8s.io/controller-runtime/pkg/"):
 		c.runtimePart(strings.TrimPrefix(name, "sigs.k8s.io/controller-runtime/pkg/"))
 	case strings.HasPrefix(name, "net/http."):
-		c.httpPart(name, i, names)
+		c.httpPart(name, i, w)
 	case strings.HasPrefix(name, "go.etcd.io/etcd/"):
 		c.etcdClients++
 	case name == "google.golang.org/grpc/internal/transport.(*http2Client).reader":
@@ -68,7 +66,7 @@ func (c *census) part(name string, i int, names []string) {
 	case name == "k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop":
 		c.broadcasters++
 	case name == "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive":
-		if leafIndex(names) != i {
+		if w.leaf != i {
 			c.liveWatches++ // it is below: in Decode
 		}
 	}
@@ -106,14 +104,14 @@ func (c *census) runtimePart(name string) {
 }
 
 // httpPart notes a frame of net/http's client.
-func (c *census) httpPart(name string, i int, names []string) {
+func (c *census) httpPart(name string, i int, w *waiter) {
 	switch name {
 	case "net/http.(*bodyEOFSignal).Read":
 		c.bodyReaders++
 	case "net/http.(*persistConn).readLoop":
-		if leafIndex(names) == i {
+		if w.leaf == i {
 			c.unreadBodies++
-		} else if i > 0 && names[i-1] == "bufio.(*Reader).Peek" {
+		} else if i > 0 && w.names[i-1] == "bufio.(*Reader).Peek" {
 			c.idleConns++
 		}
 	}

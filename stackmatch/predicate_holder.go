@@ -43,6 +43,9 @@ func holdsSection(v, o *waiter) (at int, exact bool) {
 		return o.leaf + i, true
 	}
 	for i := o.leaf; i < len(o.names); i++ {
+		if !strings.HasPrefix(o.names[i], v.symbol.Package) {
+			continue
+		}
 		s := frame.Split(o.names[i])
 		if s.Package != v.symbol.Package || s.Closure != "" && s.Receiver == "" {
 			continue
@@ -197,25 +200,24 @@ type pile struct {
 }
 
 // newPiles finds goroutines that wait on a sync.Cond for their turn while one that has its turn is blocked elsewhere.
-func newPiles(groups []Group) map[*Group]pile {
+func newPiles(waiters []waiter) map[*Group]pile {
 	const enough = 10
-	out := make(map[*Group]pile)
-	for i := range groups {
-		g := &groups[i]
-		names := appendNames(nil, g.Stack)
-		leaf := leafIndex(names)
-		if g.Count < enough || leaf < 0 || !slices.Contains(names[:leaf], "sync.(*Cond).Wait") {
+	var out map[*Group]pile
+	for i := range waiters {
+		w := &waiters[i]
+		if w.group.Count < enough || w.leaf < 0 || !slices.Contains(w.names[:w.leaf], "sync.(*Cond).Wait") {
 			continue
 		}
-		for j := range groups {
-			other := &groups[j]
-			otherNames := appendNames(nil, other.Stack)
-			at := leafIndex(otherNames)
-			if j == i || at < 0 || !strings.HasPrefix(other.WaitReason, "chan send") && other.WaitReason != "" {
+		for j := range waiters {
+			other := &waiters[j]
+			if j == i || other.leaf < 0 || !strings.HasPrefix(other.group.WaitReason, "chan send") && other.group.WaitReason != "" {
 				continue
 			}
-			if slices.Index(otherNames, names[leaf]) > at {
-				out[g], out[other] = pile{root: other}, pile{root: other}
+			if slices.Index(other.names, w.names[w.leaf]) > other.leaf {
+				if out == nil {
+					out = make(map[*Group]pile)
+				}
+				out[w.group], out[other.group] = pile{root: other.group}, pile{root: other.group}
 			}
 		}
 	}

@@ -53,35 +53,60 @@ type lockTable struct {
 	of map[*Group]*cluster
 }
 
-// waiter is a group with what the search for holders asks of it.
+// waiter is a group with what the predicates ask of its stack.
 type waiter struct {
 	group   *Group
 	names   []string
-	leaf    int
-	section string       // the function that asks for the lock
+	leaf    int          // the frame that waits; -1 when there is none
+	section string       // its function, the one that asks for the lock; only in a lock table
 	symbol  frame.Symbol // of section
 }
 
-// newLockTable looks at all groups when at least one waits for a lock or a WaitGroup.
-func newLockTable(groups []Group, main string) lockTable {
-	var t lockTable
-	var victims, others []waiter
+// newWaiters takes the names of all stacks, in one piece of memory.
+func newWaiters(groups []Group) []waiter {
+	total := 0
 	for i := range groups {
-		g := &groups[i]
-		names := appendNames(nil, g.Stack)
-		w := waiter{group: g, names: names, leaf: leafIndex(names)}
+		total += len(groups[i].Stack)
+	}
+	out := make([]waiter, len(groups))
+	names := make([]string, 0, total)
+	for i := range groups {
+		from := len(names)
+		names = appendNames(names, groups[i].Stack)
+		out[i] = waiter{group: &groups[i], names: names[from:len(names):len(names)]}
+		out[i].leaf = leafIndex(out[i].names)
+	}
+	return out
+}
+
+// newLockTable looks at all groups when at least one waits for a lock or a WaitGroup.
+func newLockTable(waiters []waiter, main string) lockTable {
+	var t lockTable
+	locked, grouped := false, false
+	for i := range waiters {
+		if w := &waiters[i]; w.leaf >= 0 {
+			locked = locked || waitsForLock(w.group.WaitReason, w.names[:w.leaf])
+			grouped = grouped || waitsForGroup(w.names[:w.leaf])
+		}
+	}
+	if !locked && !grouped {
+		return t
+	}
+	t.of = make(map[*Group]*cluster)
+	var victims, others []waiter
+	for i := range waiters {
+		w := waiters[i]
 		if w.leaf < 0 {
 			continue
 		}
 		w.section = w.names[w.leaf]
-		w.symbol = frame.Split(w.section)
-		if waitsForLock(g.WaitReason, names[:w.leaf]) {
+		if waitsForLock(w.group.WaitReason, w.names[:w.leaf]) {
+			w.symbol = frame.Split(w.section)
 			victims = append(victims, w)
 		} else {
 			others = append(others, w)
 		}
 	}
-	t.of = make(map[*Group]*cluster)
 	for len(victims) > 0 {
 		var cl *cluster
 		cl, victims = gather(victims, others, main)
@@ -181,6 +206,9 @@ func selfDeadlock(w *waiter) (frame.Frame, bool) {
 		return frame.Frame{}, false
 	}
 	for i := w.leaf + 1; i < len(w.names); i++ {
+		if !strings.HasPrefix(w.names[i], w.symbol.Package) {
+			continue
+		}
 		s := frame.Split(w.names[i])
 		if s.Package == w.symbol.Package && s.Receiver == w.symbol.Receiver && s.Name != w.symbol.Name {
 			return w.group.Stack[i], true
@@ -216,6 +244,9 @@ func onStack(w *waiter, s frame.Symbol) bool {
 		return false
 	}
 	return slices.ContainsFunc(w.names, func(name string) bool {
+		if !strings.HasPrefix(name, s.Package) {
+			return false
+		}
 		other := frame.Split(name)
 		return other.Package == s.Package && other.Receiver == s.Receiver
 	})

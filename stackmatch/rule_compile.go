@@ -35,21 +35,22 @@ func (e *RuleError) Unwrap() error { return ErrRule }
 type compiledPattern struct {
 	exact, prefix string
 	expression    *regexp.Regexp
+	number        int // of the expression in its rule set
 }
 
 func (p *compiledPattern) isZero() bool {
 	return p.exact == "" && p.prefix == "" && p.expression == nil
 }
 
-// match reports whether the pattern matches a plain name.
-func (p *compiledPattern) match(name string) bool {
+// match reports whether the pattern matches a function.
+func (p *compiledPattern) match(n *name) bool {
 	switch {
 	case p.exact != "":
-		return name == p.exact
+		return n.plain == p.exact
 	case p.prefix != "":
-		return strings.HasPrefix(name, p.prefix)
+		return strings.HasPrefix(n.plain, p.prefix)
 	case p.expression != nil:
-		return p.expression.MatchString(name)
+		return n.hits.has(p.number)
 	}
 	return false
 }
@@ -63,6 +64,8 @@ type compiledRule struct {
 	leaf       compiledPattern
 	createdBy  compiledPattern
 	predicate  func(group *Group, in *Context) bool
+	// byExpression is the number of the expression under which the rule is filed; -1 when it is filed elsewhere.
+	byExpression int
 }
 
 // compiler collects what is wrong with one rule.
@@ -235,7 +238,10 @@ func plainName(function string) string {
 // unvendored removes the place where a module is vendored from a function's name.
 func unvendored(function string) string {
 	for _, mark := range []string{"/vendor/", "/Godeps/_workspace/src/"} {
-		if i := strings.LastIndex(function, mark); i >= 0 && i < len(frame.Package(function)) {
+		if !strings.Contains(function, mark) {
+			continue
+		}
+		if i := strings.LastIndex(function, mark); i < len(frame.Package(function)) {
 			function = function[i+len(mark):]
 		}
 	}

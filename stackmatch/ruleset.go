@@ -3,6 +3,8 @@ package stackmatch
 import (
 	"errors"
 	"fmt"
+	"math/bits"
+	"regexp"
 	"slices"
 	"time"
 
@@ -12,14 +14,16 @@ import (
 // RuleSet is a checked, compiled and indexed list of rules. The first rule that matches wins, so the order is part of
 // the meaning: special rules stand before general ones.
 //
-// A RuleSet is immutable: all methods may be called concurrently. The nil and the zero RuleSet have no rules.
+// A RuleSet is immutable, but for a memory of the functions that it has seen, of at most 8,192: all methods may be called concurrently. The nil and the zero RuleSet have no rules.
 type RuleSet struct {
 	rules []compiledRule
 	byID  map[string]int
 	// byFunction and byPackage give the rules that can only match a stack with that function, or a function of that
 	// package; always has the rest. Each list is ascending.
 	byFunction, byPackage map[string][]int
-	always                []int
+	always                bitset
+	expressions           []*regexp.Regexp
+	table                 nameTable
 }
 
 // NewRuleSet checks and compiles rules. All that is wrong is reported together; each complaint is a [*RuleError] that
@@ -135,14 +139,14 @@ func (s *RuleSet) match(group *Group, in *Context) *compiledRule {
 	if s == nil || len(s.rules) == 0 {
 		return nil
 	}
-	var buffer [64]string
-	names := appendNames(buffer[:0], group.Stack)
-	creator := plainName(group.CreatedBy.Function)
+	var buffer [64]*name
+	names := s.appendInfo(buffer[:0], group.Stack)
+	creator := s.info(group.CreatedBy.Function)
 	var words [16]uint64
 	candidates := s.candidates(words[:0], names, creator)
 	for w, word := range candidates {
 		for ; word != 0; word &= word - 1 {
-			c := &s.rules[w*64+trailingZeros(word)]
+			c := &s.rules[w*64+bits.TrailingZeros64(word)]
 			if c.match(group, names, creator, in) {
 				return c
 			}
@@ -159,17 +163,17 @@ func appendNames(names []string, stack []frame.Frame) []string {
 	return names
 }
 
-// match reports whether a rule matches a group whose plain names are given. The cheap conditions come first.
-func (c *compiledRule) match(group *Group, names []string, creator string, in *Context) bool {
+// match reports whether a rule matches a group whose functions are given. The cheap conditions come first.
+func (c *compiledRule) match(group *Group, names []*name, creator *name, in *Context) bool {
 	m := &c.rule.Match
 	if group.Count < m.MinCount || m.MaxCount > 0 && group.Count > m.MaxCount || m.MinWait > 0 && group.Oldest < m.MinWait {
 		return false
 	}
-	if !c.reasonMatches(group.WaitReason) || !c.createdBy.isZero() && !c.createdBy.match(creator) {
+	if !c.reasonMatches(group.WaitReason) || !c.creatorMatches(creator) {
 		return false
 	}
 	if !c.leaf.isZero() {
-		i := leafIndex(names)
+		i := slices.IndexFunc(names, func(n *name) bool { return !n.waits })
 		if i < 0 || !c.leaf.match(names[i]) {
 			return false
 		}
@@ -198,8 +202,13 @@ func (c *compiledRule) reasonMatches(reason string) bool {
 	return reason == "" && !c.leaf.isZero()
 }
 
-// inOrder reports whether all patterns are met by names in that order, with gaps.
-func inOrder(patterns []compiledPattern, names []string) bool {
+// creatorMatches reports whether the creator is the one that the rule asks for, if it does.
+func (c *compiledRule) creatorMatches(creator *name) bool {
+	return c.createdBy.isZero() || creator != nil && c.createdBy.match(creator)
+}
+
+// inOrder reports whether all patterns are met by functions in that order, with gaps.
+func inOrder(patterns []compiledPattern, names []*name) bool {
 	next := 0
 	for i := 0; next < len(patterns) && i < len(names); i++ {
 		if patterns[next].match(names[i]) {
@@ -209,8 +218,8 @@ func inOrder(patterns []compiledPattern, names []string) bool {
 	return next == len(patterns)
 }
 
-// anyMatches reports whether one of the patterns matches one of the names.
-func anyMatches(patterns []compiledPattern, names []string) bool {
+// anyMatches reports whether one of the patterns matches one of the functions.
+func anyMatches(patterns []compiledPattern, names []*name) bool {
 	for i := range patterns {
 		if slices.ContainsFunc(names, patterns[i].match) {
 			return true

@@ -1,7 +1,6 @@
 package stackmatch
 
 import (
-	"math/bits"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -9,21 +8,68 @@ import (
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
-// index files each rule under one function or package without which it cannot match, the most telling one it has.
+// index numbers the regular expressions and files each rule under one function, package or expression without which it
+// cannot match, the most telling one it has.
 func (s *RuleSet) index() {
 	s.byFunction = make(map[string][]int)
 	s.byPackage = make(map[string][]int)
+	s.always = newBitset(len(s.rules))
+	s.table.names = make(map[string]*name)
+	numbers := make(map[string]int)
 	for i := range s.rules {
-		function, pkg := s.rules[i].key()
+		c := &s.rules[i]
+		for _, p := range c.patterns() {
+			s.number(p, numbers)
+		}
+		function, pkg := c.key()
+		c.byExpression = -1
 		switch {
 		case function != "":
 			s.byFunction[function] = append(s.byFunction[function], i)
 		case pkg != "":
 			s.byPackage[pkg] = append(s.byPackage[pkg], i)
+		case c.neededExpression() >= 0:
+			c.byExpression = c.neededExpression()
 		default:
-			s.always = append(s.always, i)
+			s.always.set(i)
 		}
 	}
+}
+
+// number gives a pattern's expression its number, the same for equal ones.
+func (s *RuleSet) number(p *compiledPattern, numbers map[string]int) {
+	if p.expression == nil {
+		return
+	}
+	n, ok := numbers[p.expression.String()]
+	if !ok {
+		n = len(s.expressions)
+		numbers[p.expression.String()] = n
+		s.expressions = append(s.expressions, p.expression)
+	}
+	p.number = n
+}
+
+// patterns gives all patterns of a rule.
+func (c *compiledRule) patterns() []*compiledPattern {
+	out := []*compiledPattern{&c.leaf, &c.createdBy}
+	for _, list := range [][]compiledPattern{c.frames, c.without, c.companions} {
+		for i := range list {
+			out = append(out, &list[i])
+		}
+	}
+	return out
+}
+
+// neededExpression is the number of an expression that must match a function of the stack, or the creator; -1 when there is none.
+func (c *compiledRule) neededExpression() int {
+	needed := append(slices.Clone(c.frames), c.leaf)
+	for i := range needed {
+		if needed[i].expression != nil {
+			return needed[i].number
+		}
+	}
+	return -1
 }
 
 // key gives a function, or else a package, that must be on a stack (or be its creator) for the rule to match.
@@ -74,30 +120,19 @@ func anchoredLiteral(expression string) string {
 }
 
 // candidates sets a bit for each rule that can match a stack.
-func (s *RuleSet) candidates(words []uint64, names []string, creator string) []uint64 {
-	n := (len(s.rules) + 63) / 64
+func (s *RuleSet) candidates(words bitset, names []*name, creator *name) bitset {
+	n := len(s.always)
 	if n <= cap(words) {
 		words = words[:n]
 	} else {
-		words = make([]uint64, n)
+		words = make(bitset, n)
 	}
-	set := func(list []int) {
-		for _, i := range list {
-			words[i/64] |= 1 << (i % 64)
-		}
+	words.add(s.always)
+	for _, n := range names {
+		words.add(n.rules)
 	}
-	set(s.always)
-	for _, name := range names {
-		set(s.byFunction[name])
-		if len(s.byPackage) > 0 {
-			set(s.byPackage[frame.Package(name)])
-		}
-	}
-	if creator != "" {
-		set(s.byFunction[creator])
-		set(s.byPackage[frame.Package(creator)])
+	if creator != nil {
+		words.add(creator.rules)
 	}
 	return words
 }
-
-func trailingZeros(word uint64) int { return bits.TrailingZeros64(word) }
