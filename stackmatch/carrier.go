@@ -151,7 +151,7 @@ func hexDigits(s []byte, from, n int) (uint64, bool) {
 }
 
 const (
-	maxCandidates = 32      // places in one line that are looked at
+	maxCandidates = 1000    // places in one line that are looked at
 	headerWindow  = 4 << 10 // longest header that is recognised inside a line
 )
 

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	bufferSize  = 64 << 10
-	probeLength = 1 << 20 // of a line without a dump in it no more is kept
-	overlap     = 256     // more than a goroutine's header up to its bracket, which may lie across two probes
+	bufferSize   = 64 << 10
+	probeLength  = 1 << 20      // of a line without a dump in it no more is kept
+	maxIdleReads = 100          // that give nothing, until a reader counts as stuck
+	overlap      = headerWindow // a header may lie across two probes
 )
 
 // lineReader cuts an input into lines of any length without copying them.
@@ -20,7 +21,8 @@ type lineReader struct {
 	end   int
 	line  int // number of the line returned last
 	max   int
-	cut   bool  // the line returned last is not whole
+	cut   bool  // the line returned last is not whole, though there may be a dump in it
+	bare  bool  // the line returned last is the input's last, and has no line break
 	err   error // of r; io.EOF at the end
 	size  int64 // bytes read so far
 	total int64 // size of the input, 0 when it is not known
@@ -48,6 +50,7 @@ func (l *lineReader) next() (line []byte, ok bool) {
 			}
 			line = l.buf[l.start:l.end]
 			l.start = l.end
+			l.bare = true
 			break
 		}
 		scanned = l.fill(scanned)
@@ -68,20 +71,20 @@ func (l *lineReader) fill(scanned int) int {
 	}
 	switch {
 	case l.end < len(l.buf):
-	case l.end >= l.max, l.end >= probeLength && !bytes.Contains(l.buf[:l.end], goroutineWord):
+	case l.end >= l.max, l.end >= probeLength && !isPlace(l.buf[:l.end]):
 		l.zero = l.zero || bytes.IndexByte(l.buf[:l.end], 0) >= 0
 		if l.end >= l.max {
 			l.end = l.max / 2 // keep the front, in which the dump stands
+			l.cut = true
 		} else {
 			copy(l.buf, l.buf[l.end-overlap:l.end])
 			l.end = overlap
 		}
 		scanned = l.end
-		l.cut = true
 	default:
 		l.buf = append(l.buf, make([]byte, len(l.buf))...)
 	}
-	for range 100 {
+	for range maxIdleReads {
 		n, err := l.r.Read(l.buf[l.end:])
 		l.end += n
 		l.size += int64(n)

@@ -91,14 +91,24 @@ func readGzip(r io.Reader, o ReadOptions) ([]*Dump, error) {
 // peek reads the first bytes of r and gives them and a reader that gives them again.
 func peek(r io.Reader) (head []byte, again io.Reader, err error) {
 	head = make([]byte, sniffLength)
-	n, err := io.ReadFull(r, head)
+	n := 0
+	for idle := 0; n < len(head) && err == nil; {
+		var more int
+		more, err = r.Read(head[n:])
+		n += more
+		if idle++; more > 0 {
+			idle = 0
+		} else if idle == maxIdleReads && err == nil {
+			err = io.ErrNoProgress
+		}
+	}
 	head = head[:n]
 	switch {
 	case n == 0 && errors.Is(err, io.EOF):
 		return nil, nil, ErrEmpty
 	case n == 0 && err != nil:
 		return nil, nil, fmt.Errorf("stackmatch: reading: %w", err)
-	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+	case err != nil && !errors.Is(err, io.EOF):
 		return head, io.MultiReader(bytes.NewReader(head), failing{err}), nil
 	}
 	return head, io.MultiReader(bytes.NewReader(head), r), nil

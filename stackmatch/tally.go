@@ -85,25 +85,44 @@ func (ts *tallies) get(s *stack, labels *labelSet) *tally {
 	if s.last != nil && s.last.labels == labels {
 		return s.last
 	}
-	key := tallyKey{s, labels}
-	t := ts.byKey[key]
+	t := ts.find(s, labels)
 	if t == nil {
-		if ts.byKey == nil {
-			ts.byKey = map[tallyKey]*tally{}
-		}
 		t = ts.make()
 		t.stack, t.labels, t.index = s, labels, int32(len(ts.list))
-		ts.byKey[key] = t
 		ts.list = append(ts.list, t)
+		if ts.byKey != nil {
+			ts.byKey[tallyKey{s, labels}] = t
+		}
 	}
 	s.last = t
 	return t
 }
 
+// maxUnindexed is how many groups a dump has before they get an index, which small dumps do not need.
+const maxUnindexed = 8
+
+func (ts *tallies) find(s *stack, labels *labelSet) *tally {
+	if ts.byKey != nil {
+		return ts.byKey[tallyKey{s, labels}]
+	}
+	for _, t := range ts.list {
+		if t.stack == s && t.labels == labels {
+			return t
+		}
+	}
+	if len(ts.list) == maxUnindexed {
+		ts.byKey = make(map[tallyKey]*tally, 4*maxUnindexed)
+		for _, t := range ts.list {
+			ts.byKey[tallyKey{t.stack, t.labels}] = t
+		}
+	}
+	return nil
+}
+
 // make takes a tally, with room for two wait reasons and a creator, from memory that is allocated for many.
 func (ts *tallies) make() *tally {
 	if len(ts.slab) == 0 {
-		n := min(max(len(ts.list), 8), 256)
+		n := min(max(len(ts.list), 2), 256)
 		ts.slab = make([]tally, n)
 		ts.reasons, ts.creators = make([]counted[string], 2*n), make([]counted[frame.Frame], n)
 	}

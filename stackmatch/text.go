@@ -40,6 +40,7 @@ type textReader struct {
 	pendingLine int
 
 	blank   bool // the line before was empty
+	broken  bool // the last line of the input is inside a goroutine, has no line break, and cannot be read
 	running bool // the dump's first goroutine is the one that took it
 	junk    bool // other text was seen since the last goroutine ended
 }
@@ -57,6 +58,7 @@ func (p *textReader) line(line []byte, number int) bool {
 	}
 	used := p.content(line, number)
 	p.blank = false
+	p.broken = p.open && !used && p.lines.bare
 	return used
 }
 
@@ -260,7 +262,7 @@ func (p *textReader) endGoroutine(cut bool) {
 		return
 	}
 	p.open = false
-	if p.hasPending && cut {
+	if cut && (p.hasPending || p.broken || p.at == &p.trie.root) {
 		p.dump.Truncated = true
 	}
 	p.flush(nil)

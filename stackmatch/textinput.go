@@ -31,12 +31,21 @@ func (t *textInput) run() {
 			t.fail("the line is too long, a part of it was skipped")
 		}
 		t.line(line)
+		if t.carrier.lines.bare && isBare(line) {
+			t.text.broken = true
+		}
 		if t.text.open && t.carrier.direct() {
 			t.text.follow(t.carrier.lines)
 		}
 	}
 	t.endCounts()
 	t.dumps = append(t.dumps, t.text.end()...)
+}
+
+// isBare reports whether a position, the last line of the input, may have lost its end: the offset is missing that all
+// but inlined calls have.
+func isBare(line []byte) bool {
+	return len(line) > 0 && line[0] == '\t' && !bytes.Contains(line, []byte(" +0x"))
 }
 
 func (t *textInput) line(line []byte) {
