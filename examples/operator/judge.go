@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 
 // What --expect=silence asks of the run, so that silence is no accident.
 const (
-	minReconciles = 5.0 // a second, of each controller
-	minSamples    = 0.8 // of those that were due
+	minReconciles = 5.0  // a second, of each controller
+	minSamples    = 0.8  // of those that were due
+	lastPart      = 0.25 // of the run, in which the controllers must be as busy as over all of it
 )
 
 // judge follows the reports of a run and compares them with what was expected.
@@ -27,7 +29,18 @@ type judge struct {
 	// final is the report at the end of the run, which lasted so long.
 	final  *leakguard.Report
 	lasted time.Duration
+	// counts are the reconciles up to each report that was seen.
+	counts []count
 }
+
+// count is how many reconciles each controller had begun at a time.
+type count struct {
+	at         time.Time
+	reconciles map[string]uint64
+}
+
+// maxCounts bounds the memory of a run without end, whose first half is then forgotten.
+const maxCounts = 10_000
 
 func newJudge(o *operator) *judge {
 	return &judge{op: o, started: time.Now(), states: map[string]leakguard.State{}}
@@ -35,6 +48,7 @@ func newJudge(o *operator) *judge {
 
 // see looks at a report and prints what is new in it.
 func (j *judge) see(r *leakguard.Report) {
+	j.count(r)
 	for _, f := range r.Findings {
 		if j.states[f.Fingerprint] == f.State {
 			continue
@@ -47,18 +61,47 @@ func (j *judge) see(r *leakguard.Report) {
 	}
 }
 
+// count remembers the reconciles of a new report.
+func (j *judge) count(r *leakguard.Report) {
+	last := count{at: j.started}
+	if len(j.counts) > 0 {
+		last = j.counts[len(j.counts)-1]
+	}
+	if !r.At.After(last.at) {
+		return
+	}
+	next := count{at: r.At, reconciles: map[string]uint64{}}
+	for _, c := range r.Controllers {
+		next.reconciles[c.Name] = c.Reconciles
+	}
+	if len(j.counts) >= maxCounts {
+		j.counts = slices.Delete(j.counts, 0, maxCounts/2)
+	}
+	j.counts = append(j.counts, next)
+}
+
 // end takes the last report, before anything is stopped.
 func (j *judge) end(r *leakguard.Report) {
 	j.see(r)
 	j.final, j.lasted = r, time.Since(j.started)
 }
 
-// rates gives the reconciles a second of each controller over the whole run.
-func (j *judge) rates() map[string]float64 {
+// rates gives the reconciles a second of each controller in the last part of the run; 1 is all of it.
+func (j *judge) rates(part float64) map[string]float64 {
 	out := map[string]float64{"app": 0, traps.LeakyController: 0}
-	for _, c := range j.final.Controllers {
-		if _, ours := out[c.Name]; ours {
-			out[c.Name] = float64(c.Reconciles) / j.lasted.Seconds()
+	if len(j.counts) == 0 {
+		return out
+	}
+	from, to := count{at: j.started}, j.counts[len(j.counts)-1]
+	begin := to.at.Add(-time.Duration(part * float64(to.at.Sub(j.started))))
+	for _, c := range j.counts {
+		if !c.at.After(begin) {
+			from = c
+		}
+	}
+	if seconds := to.at.Sub(from.at).Seconds(); seconds > 0 {
+		for name := range out {
+			out[name] = float64(to.reconciles[name]-from.reconciles[name]) / seconds
 		}
 	}
 	return out
@@ -106,9 +149,11 @@ func (j *judge) wantBusy() error {
 	if due, taken := j.final.Sampling.Due, j.final.Sampling.Taken; due == 0 || float64(taken) < minSamples*float64(due) {
 		errs = append(errs, fmt.Errorf("only %d of %d due samples were taken, so silence means little", taken, due))
 	}
-	for name, rate := range j.rates() {
-		if rate < minReconciles {
-			errs = append(errs, fmt.Errorf("controller %s did only %.1f reconciles a second, so silence means little", name, rate))
+	for _, part := range []float64{1, lastPart} {
+		for name, rate := range j.rates(part) {
+			if rate < minReconciles {
+				errs = append(errs, fmt.Errorf("controller %s did only %.1f reconciles a second in the last %.0f %% of the run, so silence means little", name, rate, 100*part))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -150,7 +150,7 @@ func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) err
 		over = time.After(o.duration)
 	}
 	if o.outage > 0 {
-		outage = time.After(o.duration / 3)
+		outage = time.After(o.duration / 6) // early, since the watches of client-go back off for up to a minute
 	}
 	for {
 		select {

@@ -109,7 +109,7 @@ func (o *operator) conclude(j *judge) error {
 		return verdict
 	}
 	res := result{
-		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(),
+		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(1),
 		Alarms: []string{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
 	}
 	for _, f := range j.alarms {
@@ -123,7 +123,7 @@ func (o *operator) conclude(j *judge) error {
 
 // printFindings prints every finding with its evidence, in a form to show to somebody.
 func (o *operator) printFindings(j *judge) {
-	r, rates := j.final, j.rates()
+	r, rates := j.final, j.rates(1)
 	o.printf("\nAfter %v, %.1f reconciles a second of controller app, %.1f of controller %s, %d goroutines: ",
 		j.lasted.Round(time.Second), rates["app"], rates[traps.LeakyController], traps.LeakyController, r.Goroutines)
 	switch leaks := r.Firing(); leaks {

@@ -53,7 +53,7 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 	set.Float64Var(&c.scale, "scale", 0.1, "multiplies all of leakguard's intervals; 1 is what the library does by default")
 	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else) or silence (nothing pending or firing, samples and reconciles in time)")
 	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
-	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a third of the duration")
+	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a sixth of the duration")
 	set.DurationVar(&c.restart, "api-restart-after", time.Second, "how long an API server in memory that was killed stays away")
 	return set, api
 }

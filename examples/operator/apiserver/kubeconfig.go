@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,8 +19,11 @@ const reachTimeout = 10 * time.Second
 
 // connect gives the configuration of the cluster that kubectl would talk to, after it answered and has the custom resource.
 func connect(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (*rest.Config, error) {
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
-	cfg, err := loader.ClientConfig()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("apiserver: kubeconfig: nothing in %s", strings.Join(rules.Precedence, ", "))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("apiserver: kubeconfig: %w", err)
 	}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leakguard/leakguard/leakguard"
+)
+
+// These tests run the real program, with its API server in a child process, so they need real time: what leakguard
+// looks for are leaks that persist. All runs of a test go on at once.
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "operator-test-")
+	if err == nil {
+		binary = filepath.Join(dir, "operator.exe") // the name suits every system
+		var out []byte
+		if out, err = exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+			err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	} else {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	_ = os.RemoveAll(dir)
+	if code == 0 {
+		if err = goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// binary is the program, built by TestMain.
+var binary string
+
+// operatorCommand makes a command whose environment knows of no cluster.
+func operatorCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG=", "KUBEBUILDER_ASSETS=")
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// outcome is how a run of the operator ended.
+type outcome struct {
+	args           string
+	stdout, stderr string
+	err            error
+}
+
+// runAll runs the operator with each of these arguments, all at once.
+func runAll(t *testing.T, runs ...string) []outcome {
+	t.Helper()
+	outcomes := make([]outcome, len(runs))
+	var group sync.WaitGroup
+	for i, args := range runs {
+		group.Go(func() {
+			cmd := operatorCommand(t.Context(), append(strings.Fields(args), "--json", "--metrics-bind-address=0")...)
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			outcomes[i] = outcome{args, stdout.String(), stderr.String(), err}
+		})
+	}
+	group.Wait()
+	return outcomes
+}
+
+func TestOperatorRuns(t *testing.T) {
+	for _, o := range runAll(t,
+		"--leak=reconcile-goroutine --expect=finding --duration=50s",
+		"--leak=background-goroutine --expect=finding --duration=50s",
+		"--leak=reconcile-goroutine --twin --expect=silence --duration=40s",
+		"--leak=none --expect=silence --duration=60s --api-outage=10s",
+		"--leak=lazy-informer --expect=silence --duration=40s --leader-elect",
+		"--leak=shared-http --expect=silence --duration=40s",
+		"--leak=worker-per-object --expect=silence --duration=40s",
+	) {
+		var r result
+		if err := json.Unmarshal([]byte(o.stdout), &r); o.err != nil || err != nil || !r.OK || r.Report == nil {
+			t.Errorf("%s: got %v, %s\n%s\nwant a result that is ok", o.args, o.err, o.stderr, o.stdout)
+			continue
+		}
+		t.Logf("%s: %d alarms, %.1f and %.1f reconciles a second, %d of %d samples", o.args, len(r.Alarms),
+			r.ReconcilesPerSecond["app"], r.ReconcilesPerSecond["leaky"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+	}
+}
+
+// A verdict that cannot fail is worth nothing.
+func TestOperatorFailsWhenTheExpectationIsWrong(t *testing.T) {
+	want := []string{"expected silence", "there is none", "reconciles a second"}
+	for i, o := range runAll(t,
+		"--leak=reconcile-goroutine --expect=silence --duration=12s --scale=0.05",
+		"--leak=reconcile-goroutine --expect=finding --duration=1s",
+		"--leak=none --expect=silence --duration=12s --api-outage=11s",
+	) {
+		exit := new(exec.ExitError)
+		if !errors.As(o.err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(o.stderr, want[i]) {
+			t.Errorf("%s: got %v, %s\n%s\nwant exit code 1 and %q", o.args, o.err, o.stderr, o.stdout, want[i])
+		}
+	}
+}
+
+// get gives a page of the running operator, or "" while there is none.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	response, err := c.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(body)
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, within time.Duration, holds func() bool) {
+	t.Helper()
+	for range int(within / (200 * time.Millisecond)) {
+		if holds() {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Fatalf("%s: not within %v", what, within)
+}
+
+func TestEndpointsWhileItLeaks(t *testing.T) {
+	address := freeAddress(t)
+	cmd := operatorCommand(t.Context(), "--duration=0", "--scale=0.05", "--metrics-bind-address="+address)
+	var output strings.Builder
+	cmd.Stdout = &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a firing finding of the controller among the metrics", time.Minute, func() bool {
+		for line := range strings.Lines(get(t, "http://"+address+"/metrics")) {
+			if strings.HasPrefix(line, "leakguard_") && strings.Contains(line, `controller="leaky"`) && strings.Contains(line, `state="firing"`) && !strings.HasSuffix(line, " 0\n") {
+				return true
+			}
+		}
+		return false
+	})
+	var r leakguard.Report
+	if err := json.Unmarshal([]byte(get(t, "http://"+address+"/debug/leakguard?format=json")), &r); err != nil {
+		t.Error(err)
+	}
+	if r.Firing() != 1 || r.Findings[0].Controller != "leaky" {
+		t.Errorf("got %v on the debug page, want one firing finding of controller leaky", r.Findings)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	line := regexp.MustCompile(`FIRING  controller=leaky count=\d+ at reconcile_goroutine\.go:\d+\n`)
+	if !line.MatchString(output.String()) {
+		t.Errorf("got %s\nwant a line like %s", output.String(), line)
+	}
+}
+
+// Whatever way the operator ends, its API server must not outlive it.
+func TestNothingIsLeftAfterAKill(t *testing.T) {
+	cmd := operatorCommand(t.Context(), "--duration=0", "--metrics-bind-address=0")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 4096)
+	header := ""
+	found := regexp.MustCompile(`child process (\d+) at https://(\S+)`)
+	for !found.MatchString(header) {
+		n, readErr := stdout.Read(buffer)
+		if header += string(buffer[:n]); readErr != nil {
+			t.Fatalf("%v after %q", readErr, header)
+		}
+	}
+	match := found.FindStringSubmatch(header)
+	if pid, convErr := strconv.Atoi(match[1]); convErr != nil || pid == cmd.Process.Pid {
+		t.Errorf("the API server is process %s, want another one than %d", match[1], cmd.Process.Pid)
+	}
+	if err = cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err = cmd.Wait(); err == nil {
+		t.Error("a killed process ended well")
+	}
+	eventually(t, "the end of the API server", 20*time.Second, func() bool {
+		c, dialErr := net.Dial("tcp", match[2])
+		if dialErr == nil {
+			_ = c.Close()
+		}
+		return dialErr != nil
+	})
+}

@@ -1,0 +1,139 @@
+package traps_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"regexp"
+	"runtime/pprof"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leakguard/leakguard/examples/traps"
+)
+
+// The leaking halves leave goroutines behind by design, so the package has no goleak in TestMain; each twin is checked by
+// itself.
+
+func TestRegistryIsComplete(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{"none": true} // what the operator calls no trap
+	name := regexp.MustCompile(`^[a-z][a-z0-9-]+$`)
+	for _, trap := range traps.All() {
+		if names[trap.Name] || !name.MatchString(trap.Name) {
+			t.Errorf("%q: the name is taken or not in lower case", trap.Name)
+		}
+		names[trap.Name] = true
+		silent := trap.Expect == traps.ExpectSilent
+		switch {
+		case trap.Title == "" || trap.Leak == nil:
+			t.Errorf("%s: title or leak is missing", trap.Name)
+		case silent != (trap.Twin == nil):
+			t.Errorf("%s: a trap has a twin, what is no leak has none", trap.Name)
+		case silent != (trap.Culprit == traps.Site{}) || silent && trap.Controller != "":
+			t.Errorf("%s: a trap has a culprit, what is no leak has none", trap.Name)
+		case !silent && trap.Row == "":
+			t.Errorf("%s: the row is missing", trap.Name)
+		}
+		found, err := traps.Find(trap.Name)
+		if err != nil || found.Title != trap.Title {
+			t.Errorf("Find(%q): got %v, %v", trap.Name, found.Title, err)
+		}
+	}
+	if _, err := traps.Find("none"); !errors.Is(err, traps.ErrUnknown) {
+		t.Errorf("Find(none): got %v, want ErrUnknown", err)
+	}
+}
+
+// run does the work of a trap once, as the operator would.
+func run(t *testing.T, start traps.Start) (stop func()) {
+	t.Helper()
+	life, end := context.WithCancel(t.Context())
+	work, err := start(life, traps.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if work.Reconcile != nil {
+		if err = work.Reconcile(t.Context(), traps.Object{Namespace: "default", Name: "web"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		if work.Run == nil {
+			done <- nil
+			return
+		}
+		done <- work.Run(life)
+	}()
+	return func() {
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A finding is compared with the culprit that a trap declares, so that must be where its goroutine really is.
+func TestCulpritsAreInTheStacks(t *testing.T) {
+	for _, trap := range traps.All() {
+		if trap.Expect != traps.ExpectAlarm {
+			continue
+		}
+		t.Run(trap.Name, func(t *testing.T) {
+			stop := run(t, trap.Leak)
+			defer stop()
+			want := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(trap.Culprit.Function) + `\(.*\n\t` + regexp.QuoteMeta(trap.Culprit.File) + `:`)
+			var dump bytes.Buffer
+			// The goroutine has to get there, and one of the traps starts its first after a second.
+			for range 100 {
+				dump.Reset()
+				if err := pprof.Lookup("goroutine").WriteTo(&dump, 2); err != nil {
+					t.Fatal(err)
+				}
+				if want.Match(dump.Bytes()) {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Errorf("no goroutine in %s (%s):\n%s", trap.Culprit.Function, trap.Culprit.File, dump.Bytes())
+		})
+	}
+}
+
+func TestTwinsLeaveNothingBehind(t *testing.T) {
+	for _, trap := range traps.All() {
+		if trap.Twin == nil {
+			continue
+		}
+		t.Run(trap.Name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			run(t, trap.Twin)()
+			if err := goleak.Find(before); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWorkerPerObjectEndsWithItsObject(t *testing.T) {
+	trap, err := traps.Find("worker-per-object")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	work, err := trap.Leak(t.Context(), traps.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []traps.Object{{Name: "a"}, {Name: "a"}, {Name: "b"}, {Name: "a", Deleted: true}, {Name: "b", Deleted: true}, {Name: "b", Deleted: true}} {
+		if err = work.Reconcile(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err = goleak.Find(before); err != nil {
+		t.Error(err)
+	}
+}
