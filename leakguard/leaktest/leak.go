@@ -132,7 +132,11 @@ func (l *Leak) describe(b *strings.Builder, n int, asked bool) {
 		fmt.Fprintf(b, "\n        %s\n            %s:%d", f.Function, f.File, f.Line)
 	}
 	if !l.CreatedBy.IsZero() {
-		fmt.Fprintf(b, "\n        created by %s in goroutine %d\n            %s:%d", l.CreatedBy.Function, l.CreatorID, l.CreatedBy.File, l.CreatedBy.Line)
+		in := ""
+		if l.CreatorID != 0 {
+			in = fmt.Sprintf(" in goroutine %d", l.CreatorID)
+		}
+		fmt.Fprintf(b, "\n        created by %s%s\n            %s:%d", l.CreatedBy.Function, in, l.CreatedBy.File, l.CreatedBy.Line)
 	}
 	b.WriteByte('\n')
 }

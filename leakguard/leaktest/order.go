@@ -19,6 +19,9 @@ type call struct {
 	test string
 }
 
+// wrapper is in the name of the function that runs a test under its label.
+const wrapper = "/leaktest.labelTests."
+
 // maxCallers bounds the frames between an assertion and its test that are looked at.
 const maxCallers = 64
 
@@ -32,6 +35,9 @@ func calledFrom(skip int) call {
 	callee, _ := frames.Next() // the assertion itself
 	for {
 		f, more := frames.Next()
+		if strings.Contains(f.Function, wrapper) {
+			return c
+		}
 		switch {
 		case f.Function == "" || strings.HasPrefix(f.Function, "testing.") && !strings.HasPrefix(f.Function, "testing.(*common)"):
 			return c

@@ -143,6 +143,7 @@ func libraryEntries() []Entry {
 
 func kubernetesEntries() []Entry {
 	idle := []string{"IO wait"}
+	const certificate = "watches the file of a client certificate for a cached transport; its stop channel is wait.NeverStop"
 	const shared = "an idle connection of a transport that client-go shares between clients of one configuration and keeps open; " +
 		"a third one in a single test is no sharing any more"
 	return []Entry{
@@ -155,8 +156,12 @@ func kubernetesEntries() []Entry {
 			WaitReasons: idle, AtMost: 2, Reason: shared,
 		},
 		{
-			ID: "LT-client-go-cert", Library: "k8s.io/client-go/transport", Versions: "v0.27 to v0.35", Function: "k8s.io/client-go/transport.(*dynamicClientCert).run", Outermost: true,
-			Creator: "k8s.io/client-go/transport.(*tlsTransportCache).get", Reason: "watches a client certificate for a cached transport; its stop channel is wait.NeverStop",
+			ID: "LT-client-go-cert", Library: "k8s.io/client-go/transport", Versions: "v0.35", Function: "k8s.io/client-go/transport.(*dynamicClientCert).run", Outermost: true,
+			Creator: "k8s.io/client-go/transport.(*tlsTransportCache).get", Reason: certificate,
+		},
+		{
+			ID: "LT-client-go-cert-worker", Library: "k8s.io/client-go/transport", Versions: "v0.27 to v0.35", Function: "k8s.io/client-go/transport.(*dynamicClientCert).runWorker",
+			Reason: certificate,
 		},
 		{
 			ID: "LT-signal-handler", Library: "sigs.k8s.io/controller-runtime", Versions: "v0.15 to v0.25",
