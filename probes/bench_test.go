@@ -2,8 +2,11 @@ package probes_test
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"runtime/pprof"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/leakguard/leakguard/probes"
@@ -37,4 +40,34 @@ func BenchmarkScope(b *testing.B) {
 			span.End()
 		}
 	})
+}
+
+// BenchmarkTransport is what one HTTP round trip pays over the bare one; the base does nothing.
+func BenchmarkTransport(b *testing.B) {
+	base := roundTripFunc(func(*http.Request) (*http.Response, error) {
+		return &http.Response{Body: io.NopCloser(strings.NewReader("x"))}, nil
+	})
+	scopes := probes.NewScopes()
+	transport := probes.NewTransport(probes.LedgerOptions{Scopes: scopes})
+	ctx, span := scopes.Scope("app").Begin(b.Context(), 1)
+	defer span.End()
+	for _, tt := range []struct {
+		name string
+		rt   http.RoundTripper
+	}{{"bare", base}, {"tracked", transport.Wrap(base)}, {"shielded", probes.Shield(base)}, {"both", probes.Shield(transport.Wrap(base))}} {
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://host/api/v1/namespaces/ns/pods/a", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				resp, err := tt.rt.RoundTrip(r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			}
+		})
+	}
 }

@@ -1,0 +1,291 @@
+package probes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// How many overdue entries of one site are leaked by their number alone.
+const (
+	// overdueAboveLive is the least number when there are more than live objects.
+	overdueAboveLive = 3
+	// overdueAlone is the least number when nothing is known of objects.
+	overdueAlone = 10
+	// lateLives is how many times the longest life of one that was closed late an overdue entry has lived.
+	lateLives = 3
+	// overdueGone is how many gone objects prove a leak: one may have been the first to need something that all share.
+	overdueGone = 3
+	// maxReadings bounds what one Read gives of each sort.
+	maxReadings = 64
+)
+
+// mainModule is frame.MainModule, under a name that does not clash with fields.
+func mainModule() string { return frame.MainModule() }
+
+// entryView is a copy of an entry for one Read.
+type entryView struct {
+	kind   *Kind
+	target string
+	site   Site
+	scope  string
+	id     SpanID
+	ended  bool // its span has ended
+	age    time.Duration
+	busy   bool // touched since the last Read
+	life   time.Duration
+}
+
+// groupKey is what one reading is about.
+type groupKey struct {
+	place placeKey
+	scope string
+}
+
+// group is the open entries of one site and scope.
+type group struct {
+	key     groupKey
+	all     int
+	overdue []entryView
+	sample  entryView
+}
+
+// Read implements [Probe]: for each kind how many are open, and for each site with overdue entries how many, leaked or not.
+func (l *Ledger) Read(ctx context.Context, dst []Reading) []Reading {
+	return l.read(ctx, dst, nil)
+}
+
+// read is Read, and shows each entry to also, unless that is nil.
+func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) []Reading {
+	spans := l.spans()
+	groups, totals := map[groupKey]*group{}, map[*Kind]int{}
+	for _, v := range l.views(spans) {
+		if also != nil {
+			also(&v)
+		}
+		totals[v.kind]++
+		key := groupKey{viewPlace(&v), v.scope}
+		g := groups[key]
+		if g == nil {
+			g = &group{key: key, sample: v}
+			groups[key] = g
+		}
+		g.all++
+		if v.ended && !v.busy && v.age >= max(l.options.Grace, lateLives*v.life) {
+			g.overdue = append(g.overdue, v)
+		}
+	}
+	for _, kind := range slices.SortedFunc(maps.Keys(totals), func(a, b *Kind) int { return cmp.Compare(a.Resource, b.Resource) }) {
+		dst = append(dst, Reading{Resource: kind.Resource, Count: float64(totals[kind]), Covariate: l.live("")})
+	}
+	dst = l.overdueReadings(dst, groups)
+	if n := l.dropped.Load(); n > 0 {
+		dst = append(dst, Reading{Resource: "entries not tracked", Count: float64(n), Covariate: -1})
+	}
+	return dst
+}
+
+// overdueReadings gives the largest groups with overdue entries.
+func (l *Ledger) overdueReadings(dst []Reading, groups map[groupKey]*group) []Reading {
+	var late []*group
+	for _, g := range groups {
+		if len(g.overdue) > 0 {
+			late = append(late, g)
+		}
+	}
+	slices.SortFunc(late, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(len(b.overdue), len(a.overdue)), cmp.Compare(a.key.place.site, b.key.place.site), cmp.Compare(a.key.scope, b.key.scope))
+	})
+	for _, g := range late[:min(len(late), maxReadings)] {
+		dst = append(dst, l.reading(g))
+	}
+	return dst
+}
+
+func viewPlace(v *entryView) placeKey {
+	return (&Entry{kind: v.kind, site: v.site, scope: v.scope, target: v.target}).place()
+}
+
+// openSpans is what is in flight at the time of a Read.
+type openSpans struct {
+	ids    map[uint64]bool
+	oldest map[string]uint64 // by scope, the smallest open number
+	any    uint64            // the smallest of all; 0 for none
+}
+
+func (l *Ledger) spans() openSpans {
+	s := openSpans{ids: map[uint64]bool{}, oldest: map[string]uint64{}}
+	if l.options.Scopes == nil {
+		return s
+	}
+	for _, o := range l.options.Scopes.InFlight(nil) { // ordered by number
+		s.ids[o.ID.Seq] = true
+		if s.any == 0 {
+			s.any = o.ID.Seq
+		}
+		if _, have := s.oldest[o.Scope]; !have {
+			s.oldest[o.Scope] = o.ID.Seq
+		}
+	}
+	return s
+}
+
+// views copies the open entries and notes on them whether their spans have ended.
+func (l *Ledger) views(spans openSpans) []entryView {
+	l.mu.Lock()
+	entries := make([]*Entry, 0, l.open)
+	lives := make([]time.Duration, 0, l.open)
+	for e := l.head; e != nil; e = e.next {
+		entries = append(entries, e)
+		lives = append(lives, l.life[e.place()])
+	}
+	l.mu.Unlock()
+	now, resolved := time.Since(l.start), map[uint64]string{} // scope by site: resolving a stack is slow
+	out := make([]entryView, 0, len(entries))
+	for i, e := range entries {
+		v := entryView{kind: e.kind, target: e.target, site: e.site, age: now - e.born, life: lives[i]}
+		touched := e.touched.Load()
+		v.busy = e.kind.Works && e.seen.Swap(touched) != touched
+		l.placeInSpan(&v, e, spans, resolved)
+		if v.ended {
+			e.late.Store(true)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// placeInSpan tells which scope's span an entry belongs to and whether that has ended: by the labels of the context it
+// was opened with; else by a claimed function on its stack, when all spans of that scope are younger than it.
+func (l *Ledger) placeInSpan(v *entryView, e *Entry, spans openSpans, resolved map[uint64]string) {
+	if id, ok := ParseSpanID(e.id); ok {
+		v.scope, v.id = e.scope, id
+		v.ended = l.options.Scopes != nil && !spans.ids[id.Seq]
+		return
+	}
+	if l.options.Scopes == nil || e.site.IsZero() {
+		return
+	}
+	scope, known := resolved[e.site.ID()]
+	if !known {
+		scope, _ = l.options.Scopes.ScopeOf(e.site.Frames())
+		resolved[e.site.ID()] = scope
+	}
+	if scope != "" {
+		oldest := spans.oldest[scope]
+		v.scope, v.ended = scope, oldest == 0 || oldest > e.lastSeq
+	}
+}
+
+// live is the number of live objects of a scope, of all for ""; -1 when unknown.
+func (l *Ledger) live(scope string) float64 {
+	switch {
+	case l.options.Objects == nil:
+		return -1
+	case scope == "":
+		return float64(l.options.Objects.Total())
+	}
+	if n, ok := l.options.Objects.Live(scope); ok {
+		return float64(n)
+	}
+	return -1
+}
+
+// reading judges the overdue entries of a group.
+func (l *Ledger) reading(g *group) Reading {
+	kind := g.sample.kind
+	r := Reading{
+		Resource: kind.Resource + " left open", Scope: g.key.scope, Count: float64(len(g.overdue)),
+		Covariate: l.live(g.key.scope), Trap: kind.Trap, Advice: kind.Advice,
+		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.options.MainModule),
+	}
+	what := kind.Resource
+	if l.describe != nil {
+		what += " (" + l.describe(g.sample.target) + ")"
+	}
+	n, why := l.leaked(g, r.Covariate)
+	if n == 0 {
+		r.Reason = fmt.Sprintf("%d %s are open after the work that opened them has ended, none of them twice", len(g.overdue), what)
+		return r
+	}
+	r.Leaked, r.Count = true, float64(n)
+	r.Reason = fmt.Sprintf("%d %s were not %s by the work that opened them, which has ended: %s", n, what, kind.Closed, why)
+	return r
+}
+
+// leaked counts the overdue entries that are proven to be leaked, and says by what.
+func (l *Ledger) leaked(g *group, live float64) (n int, why string) {
+	c := l.count(g)
+	switch total := len(g.overdue); {
+	case c.twice > 0:
+		return c.twice + c.again + c.proven(), "several are for the same thing"
+	case c.again > 0:
+		return c.again + c.proven(), "one object has several"
+	case c.proven() > 0:
+		return c.gone, "their objects are gone"
+	case live >= 0 && float64(total-c.going) > live && total >= overdueAboveLive:
+		return total, fmt.Sprintf("there are only %.0f objects", live)
+	case live < 0 && total >= overdueAlone:
+		return total, "none of them was ever " + g.sample.kind.Closed
+	}
+	return 0, ""
+}
+
+// census sorts the overdue entries of a group; each is counted once, but for going.
+type census struct {
+	twice int // for a target that has others
+	again int // of an object that has others
+	gone  int // of an object that went at least the grace ago
+	going int // of an object that is gone
+}
+
+// proven is how many entries of gone objects are leaked.
+func (c *census) proven() int {
+	if c.gone < overdueGone {
+		return 0
+	}
+	return c.gone
+}
+
+func (l *Ledger) count(g *group) (c census) {
+	targets, objects := map[string]int{}, map[Object]int{}
+	for i := range g.overdue {
+		targets[g.overdue[i].target]++
+		objects[g.overdue[i].id.Object]++
+	}
+	delete(targets, "")
+	delete(objects, 0)
+	for i := range g.overdue {
+		v := &g.overdue[i]
+		gone, age := l.gone(v)
+		if gone {
+			c.going++
+		}
+		switch {
+		case targets[v.target] > 1:
+			c.twice++
+		case objects[v.id.Object] > 1:
+			c.again++
+		case gone && age >= l.options.Grace:
+			c.gone++
+		}
+	}
+	return c
+}
+
+// gone reports whether an entry's object is gone, and for how long.
+func (l *Ledger) gone(v *entryView) (gone bool, age time.Duration) {
+	if l.options.Objects == nil || v.id.Object == 0 {
+		return false, 0
+	}
+	state, since := l.options.Objects.State(v.scope, v.id.Object)
+	if state != ObjectGone {
+		return false, 0
+	}
+	return true, time.Since(since)
+}
