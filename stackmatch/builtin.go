@@ -68,6 +68,24 @@ func lockRules() []Rule {
 			Verdict: VerdictSuspect, Growing: VerdictLeak, Match: Match{Predicate: "lock-held-while-working"},
 		},
 		{
+			ID: "GOR-107", Title: "a lock has been held for minutes during slow work", Severity: SeverityCritical,
+			Categories: []string{"lock-contention"},
+			Doc: "Goroutines have waited two minutes or longer for a lock whose holder runs, sleeps or waits for the network: a request without a deadline, or work that is slower than its callers. " +
+				"They pile up without a bound.",
+			Sources: []string{"sync.Mutex"},
+			Advice:  "Give the request a deadline, and move it out of the critical section.",
+			Verdict: VerdictLeak, Match: Match{Predicate: "lock-held-for-minutes"},
+		},
+		{
+			ID: "GOR-108", Title: "a reconcile waits for workers that do not end", Severity: SeverityCritical,
+			Categories: []string{"deadlock-waitgroup"},
+			Doc:        "A controller's worker has waited ten minutes or longer inside Reconcile for a WaitGroup or an errgroup: its workers do not end, and the controller stands still.",
+			Sources:    []string{"sync.WaitGroup"},
+			Advice:     "Give the workers the reconcile's context and a deadline, and let them select on it.",
+			Verdict:    VerdictLeak,
+			Match:      Match{Frames: []Pattern{Exact("sync.(*WaitGroup).Wait"), Exact(controllerRuntime + "internal/controller.(*Controller).reconcileHandler")}, MinWait: minutes(10)},
+		},
+		{
 			ID: "GOR-106", Title: "goroutines queue behind one that is blocked in a send", Severity: SeverityWarning,
 			Categories: []string{"chan-send-abandoned"},
 			Doc: "Goroutines wait on a sync.Cond for their turn; the one whose turn it is is blocked in a channel send that nobody receives. " +

@@ -78,6 +78,15 @@ func waitRules() []Rule {
 			Match: Match{Predicate: "proved-leaked"},
 		},
 		{
+			ID: "GOR-510", Title: "a reconcile has hung for an hour", Severity: SeverityCritical,
+			Categories: []string{"reconcile-hung"},
+			Doc:        "A controller's worker has been parked inside Reconcile for an hour or longer: its object and, with few workers, the whole controller stand still.",
+			Sources:    []string{"hazelcast/hazelcast-platform-operator#343"},
+			Advice:     "Give every wait in Reconcile the context and a deadline, or return and requeue.",
+			Verdict:    VerdictLeak,
+			Match:      Match{Frames: []Pattern{Exact(controllerRuntime + "internal/controller.(*Controller).reconcileHandler")}, MinWait: minutes(60)},
+		},
+		{
 			ID: "GOR-509", Title: "a reconcile hangs", Severity: SeverityCritical,
 			Categories: []string{"reconcile-hung"},
 			Doc:        "A controller's worker has been parked inside Reconcile for ten minutes or longer: its object and, with few workers, the whole controller stand still.",
@@ -131,6 +140,16 @@ func growthRules() []Rule {
 			Match: Match{Predicate: "grown-parked"},
 		},
 		{
+			ID: "GOR-607", Title: "a library's background goroutine runs many times", Severity: SeverityInfo,
+			Categories: []string{"client-session-per-reconcile"},
+			Doc: "Twenty or more goroutines that a library started for itself wait or tick, with no frame of the program: clients, sessions or caches of which one is meant to be shared. " +
+				"A pool of connections looks the same.",
+			Sources: []string{"vmware/govmomi"},
+			Advice:  "Make the client once and share it, or close it on every path; a second dump tells whether they grow.",
+			Verdict: VerdictSuspect, Growing: VerdictLeak,
+			Match: Match{MinCount: 20, Predicate: "library-daemon"},
+		},
+		{
 			ID: "GOR-604", Title: "goroutines of one place have grown", Severity: SeverityInfo,
 			Categories: []string{"goroutine-growth"},
 			Doc: "Goroutines of one place have grown between the dumps, and they run now and then, or the dump does not say how long they wait, or they have stood still since. A pool and one for each live object looks the same: " +
@@ -163,6 +182,7 @@ func growthRules() []Rule {
 
 // harmlessRules name what looks like a leak to a checker that only counts, and is none.
 func harmlessRules() []Rule {
+	serverWatch := Regexp(serverWatchExpression)
 	return []Rule{
 		{
 			ID: "GOR-901", Title: "a library's daemon, one for the process", Severity: SeverityInfo,
@@ -190,6 +210,24 @@ func harmlessRules() []Rule {
 			Advice:     "If there are too many, set the server's ReadHeaderTimeout and IdleTimeout.",
 			Verdict:    VerdictBenign, Growing: VerdictBenign,
 			Match: Match{Frames: []Pattern{Regexp(`^net/http\.\(\*conn\)\.serve$|^net/http\.\(\*http2serverConn\)\.|http2\.\(\*serverConn\)\.`)}, MinCount: 20, Predicate: "not-long-parked"},
+		},
+		{
+			ID: "GOR-905", Title: "readers of live watches", Severity: SeverityInfo,
+			Categories: []string{"benign-live-watches"},
+			Doc:        "As many goroutines of one place wait for events as watches are alive: each reads one.",
+			Sources:    []string{"k8s.io/apimachinery/pkg/watch/streamwatcher.go"},
+			Advice:     "Compare with the number of objects that are watched on purpose; a second dump tells whether they grow.",
+			Verdict:    VerdictBenign, Growing: VerdictSuspect, Trap: "S1-03c",
+			Match: Match{WaitReasons: []string{"select", "chan receive"}, MinCount: 20, Predicate: "reads-live-watches"},
+		},
+		{
+			ID: "GOR-906", Title: "watches that a server serves", Severity: SeverityInfo,
+			Categories: []string{"benign-live-watches"},
+			Doc:        "One or a few goroutines for each watch that a client has open: the clients own their number.",
+			Sources:    []string{"k8s.io/apiserver/pkg/endpoints/handlers/watch.go"},
+			Advice:     "Nothing to do while requests and watches have one count.",
+			Verdict:    VerdictBenign,
+			Match:      Match{Frames: []Pattern{serverWatch}, MinCount: 20, Predicate: "not-long-parked"},
 		},
 		{
 			ID: "GOR-904", Title: "streams of a gRPC server", Severity: SeverityInfo,

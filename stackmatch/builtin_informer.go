@@ -58,6 +58,28 @@ func informerRules() []Rule {
 			},
 		},
 		{
+			ID: "GOR-319", Title: "caches are started with a context that never ends", Severity: SeverityWarning,
+			Categories: []string{"remote-cluster-cache"},
+			Doc:        "Ten or more caches beside the managers' own wait on a nil Done channel, as context.Background has: nothing can ever stop them, although one is made for each cluster or tenant.",
+			Sources:    []string{"sigs.k8s.io/controller-runtime/pkg/cache"},
+			Advice:     "Start the cache with a context that is cancelled when its cluster or tenant goes.",
+			Verdict:    VerdictLeak, Trap: "X-5", Blame: controllerRuntime + "cache/internal.(*Informers).Start",
+			Match: Match{Leaf: Exact(controllerRuntime + "cache/internal.(*Informers).Start"), WaitReasons: []string{"chan receive (nil chan)"}, MinCount: 5, Predicate: "many-caches"},
+		},
+		{
+			ID: "GOR-320", Title: "informers of clusters that do not answer", Severity: SeverityWarning,
+			Categories: []string{"remote-cluster-cache"},
+			Doc:        "Ten or more reflectors wait to try again while others are in their watch, and there are more caches than managers: caches of clusters that are gone were not stopped.",
+			Sources:    []string{"kubernetes-sigs/cluster-api#11272", "k8s.io/client-go/tools/cache/reflector.go"},
+			Advice:     "Cancel the context that the cache was started with when its cluster goes.",
+			Verdict:    VerdictLeak, Trap: "X-5", Blame: cacheName + "(*Reflector).Run",
+			Match: Match{
+				Frames:    []Pattern{Regexp(`^k8s\.io/client-go/tools/cache\.\(\*Reflector\)\.Run(WithContext)?$`)},
+				Without:   []Pattern{Prefix(cacheName + "(*Reflector).ListAndWatch"), Prefix(cacheName + "(*Reflector).list")},
+				Predicate: "reflectors-far-from-server",
+			},
+		},
+		{
 			ID: "GOR-315", Title: "many controller-runtime caches", Severity: SeverityWarning,
 			Categories: []string{"remote-cluster-cache"},
 			Doc: "Ten or more caches run beside the managers' own: one for each remote cluster or tenant. That can be by design; caches of clusters that are gone are a leak, " +
@@ -90,6 +112,15 @@ func informerRules() []Rule {
 			Verdict:    VerdictLeak, Blame: "github.com/moby/spdystream.(*Connection).shutdown",
 			Companions: []Pattern{Regexp(`^github\.com/(moby|docker)/spdystream\.`)},
 			Match:      Match{Leaf: Regexp(`^github\.com/(moby|docker)/spdystream\.\(\*Connection\)\.shutdown$`), MinCount: 3},
+		},
+		{
+			ID: "GOR-323", Title: "exec, attach or port-forward sessions do not end", Severity: SeverityWarning,
+			Categories: []string{"exec-stream"},
+			Doc:        "Ten or more goroutines of remotecommand or portforward have waited for half an hour or longer: sessions whose peer or context has gone.",
+			Sources:    []string{"kubernetes/kubernetes#105830"},
+			Advice:     "Use StreamWithContext and cancel the context, and close the stop channel of a port-forward.",
+			Verdict:    VerdictLeak,
+			Match:      Match{Frames: []Pattern{Regexp(`^k8s\.io/client-go/(tools/(remotecommand|portforward)|transport/(spdy|websocket))\.`)}, MinCount: 10, MinWait: minutes(30)},
 		},
 		{
 			ID: "GOR-318", Title: "many SPDY connections", Severity: SeverityInfo,

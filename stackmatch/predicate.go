@@ -20,6 +20,7 @@ type Context struct {
 	before  []census
 	now     map[string]int
 	groups  []Group
+	warmUp  bool
 }
 
 // ContextOptions is what is known beside the groups. The zero value is right for the groups of a cheap profile.
@@ -52,6 +53,7 @@ func NewContext(groups []Group, o ContextOptions) *Context {
 			c.earlier = append(c.earlier, shapeCounts(before))
 			c.before = append(c.before, takeCensus(newWaiters(before)))
 		}
+		c.warmUp = startedAfter(c.earlier[0], c.now)
 	}
 	return c
 }

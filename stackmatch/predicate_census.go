@@ -10,7 +10,7 @@ type census struct {
 	delayLoops, queueWaiters             int
 	priorityQueues, broadcasters         int
 	sinkThrottled, etcdClients           int
-	grpcConns, resolvers                 int
+	grpcConns, resolvers, requests       int
 }
 
 // takeCensus counts all groups.
@@ -46,6 +46,7 @@ func (c *census) count(g *Group, w *waiter) {
 	c.etcdClients += n * min(seen.etcdClients, 1)
 	c.grpcConns += n * min(seen.grpcConns, 1)
 	c.resolvers += n * min(seen.resolvers, 1)
+	c.requests += n * min(seen.requests, 1)
 }
 
 // part notes what one frame says about its goroutine.
@@ -59,10 +60,8 @@ func (c *census) part(name string, i int, w *waiter) {
 		c.httpPart(name, i, w)
 	case strings.HasPrefix(name, "go.etcd.io/etcd/"):
 		c.etcdClients++
-	case name == "google.golang.org/grpc/internal/transport.(*http2Client).reader":
-		c.grpcConns++
-	case name == "google.golang.org/grpc/internal/resolver/dns.(*dnsResolver).watcher":
-		c.resolvers++
+	case strings.HasPrefix(name, "google.golang.org/grpc"):
+		c.grpcPart(name)
 	case name == "k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop":
 		c.broadcasters++
 	case name == "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive":
@@ -106,6 +105,8 @@ func (c *census) runtimePart(name string) {
 // httpPart notes a frame of net/http's client.
 func (c *census) httpPart(name string, i int, w *waiter) {
 	switch name {
+	case "net/http.serverHandler.ServeHTTP":
+		c.requests++
 	case "net/http.(*bodyEOFSignal).Read":
 		c.bodyReaders++
 	case "net/http.(*persistConn).readLoop":
@@ -114,5 +115,17 @@ func (c *census) httpPart(name string, i int, w *waiter) {
 		} else if i > 0 && w.names[i-1] == "bufio.(*Reader).Peek" {
 			c.idleConns++
 		}
+	}
+}
+
+// grpcPart notes a frame of gRPC.
+func (c *census) grpcPart(name string) {
+	switch name {
+	case "google.golang.org/grpc/internal/transport.(*http2Client).reader":
+		c.grpcConns++
+	case "google.golang.org/grpc/internal/resolver/dns.(*dnsResolver).watcher":
+		c.resolvers++
+	case "google.golang.org/grpc.(*Server).handleStream":
+		c.requests++
 	}
 }

@@ -38,6 +38,13 @@ func familyPredicates() []Predicate {
 			return in.census.caches >= in.census.managers+10
 		}},
 		{Name: "copies-of-one-controller", Doc: "Ten or more informers were started by one line outside the Kubernetes libraries.", holds: copiesOfOneController},
+		{Name: "more-than-requests", Doc: "The group is more than ten above one and a half times the requests and streams that the process serves.", holds: func(g *Group, in *Context) bool {
+			return g.Count > in.census.requests*3/2+10
+		}},
+		{Name: "reads-live-watches", Doc: "The group is user code and has as many goroutines, give or take a fifth, as watches are alive beside those of informers.", holds: readsLiveWatches},
+		{Name: "reflectors-far-from-server", Doc: "Ten or more informers' reflectors wait to try again, and there are more caches than managers.", holds: func(g *Group, in *Context) bool {
+			return g.Count >= 10 && in.census.caches > in.census.managers+1
+		}},
 		{Name: "like-etcd-clients", Doc: "Goroutines of the dump are in etcd's client library, or most gRPC connections have no DNS resolver, as those of etcd clients.", holds: func(_ *Group, in *Context) bool {
 			return in.census.etcdClients > 0 || in.census.resolvers*2 < in.census.grpcConns
 		}},
@@ -96,4 +103,13 @@ func listenersGrown(g *Group, in *Context) bool {
 	}
 	first := in.before[0]
 	return in.census.listeners-first.listeners > 2*max(0, in.census.reflectors-first.reflectors)
+}
+
+// readsLiveWatches reports whether a group has one goroutine for each watch that no informer owns.
+func readsLiveWatches(g *Group, in *Context) bool {
+	extra := in.census.liveWatches - in.census.reflectors
+	if extra < 20 || g.Count*5 < extra*4 || g.Count*5 > extra*6 {
+		return false
+	}
+	return userCode(g, in)
 }

@@ -19,6 +19,7 @@ func groupPredicates() []Predicate {
 		{Name: "one-dead-creator", Doc: "At least ten goroutines of user code in the group were started by one goroutine that has ended.", holds: oneDeadCreator},
 		{Name: "dead-creators-cohorts", Doc: "As one-dead-creator, and the goroutines were parked at different times, all of them ten minutes ago or longer.", holds: deadCreatorsCohorts},
 		{Name: "poller", Doc: "The goroutine runs now and then: it polls, ticks or sleeps.", holds: func(g *Group, _ *Context) bool { return isPoller(g) }},
+		{Name: "library-daemon", Doc: "All user code on the stack, the creator included, is of one library that is not part of Kubernetes.", holds: libraryDaemon},
 		{Name: "stuck-sibling", Doc: "Goroutines with the same creator or the same outer function are blocked for good in a channel send.", holds: stuckSibling},
 		{Name: "not-stuck-sibling", Doc: "No goroutines with the same outer function poll.", holds: func(g *Group, in *Context) bool { return !stuckSibling(g, in) }},
 		{Name: "not-long-parked", Doc: "The group is not parked in a channel send, a lock or on a nil channel for five minutes.", holds: func(g *Group, _ *Context) bool { return !longParked(g) }},
@@ -39,6 +40,10 @@ func userLeaf(g *Group, in *Context) bool {
 
 func outsideMain(g *Group, in *Context) bool {
 	if mainGoroutine(g, in) || createdByInit(g, in) {
+		return false
+	}
+	names := appendNames(nil, g.Stack)
+	if i := leafIndex(names); i >= 0 && frame.OriginOf(names[i], in.main) == frame.Kubernetes {
 		return false
 	}
 	return userCode(g, in)
@@ -158,4 +163,37 @@ func userRoot(g *Group, main string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// libraryDaemon reports whether a library started a goroutine for itself: no frame is the program's, and its outermost
+// frame and its creator, when that is known, are of one library.
+func libraryDaemon(g *Group, in *Context) bool {
+	_, origin, ok := in.culpritOf(g)
+	if !ok || origin != frame.Library {
+		return false
+	}
+	root, found := userRoot(g, in.main)
+	if !found {
+		return false
+	}
+	creator := plainName(g.CreatedBy.Function)
+	return creator == "" || sameLibrary(frame.Package(root), frame.Package(creator))
+}
+
+// sameLibrary reports whether two packages are of one repository, told by the first three elements of their paths.
+func sameLibrary(a, b string) bool {
+	return firstElements(a) == firstElements(b)
+}
+
+func firstElements(pkg string) string {
+	const enough = 3
+	at := 0
+	for range enough {
+		i := strings.IndexByte(pkg[at:], '/')
+		if i < 0 {
+			return pkg
+		}
+		at += i + 1
+	}
+	return pkg[:at-1]
 }

@@ -5,7 +5,7 @@ import "strings"
 // growthPredicates compare a group with itself in earlier dumps. With one dump none of them holds.
 func growthPredicates() []Predicate {
 	return []Predicate{
-		{Name: "grown", Doc: "The stack has at least three and a quarter more goroutines than in the first dump and never fewer in between.", holds: func(g *Group, in *Context) bool {
+		{Name: "grown", Doc: "The stack has at least three and a quarter more goroutines than in the first dump and never fewer in between; of a new stack there must be ten, and the first dump must not be of a process that was just starting.", holds: func(g *Group, in *Context) bool {
 			return in.grown(g)
 		}},
 		{Name: "grown-user-code", Doc: "As grown, and the stack or its creator is user code.", holds: func(g *Group, in *Context) bool {
@@ -52,7 +52,23 @@ func (c *Context) grown(g *Group) bool {
 	if len(c.earlier) == 0 {
 		return false
 	}
-	return grownCounts(c.history(g))
+	counts := c.history(g)
+	if counts[0] == 0 && (g.Count < 10 || c.warmUp && len(counts) == 2) {
+		return false // everything is new to a process that has just started
+	}
+	return grownCounts(counts)
+}
+
+// startedAfter reports whether the first dump was taken while the process started: it has less than half of the
+// stacks.
+func startedAfter(first, now map[string]int) bool {
+	known := 0
+	for key := range now {
+		if first[key] > 0 {
+			known++
+		}
+	}
+	return known*2 < len(now)
 }
 
 // grownCounts is grown on numbers: at least three more and a quarter more than at first, and never falling by more than

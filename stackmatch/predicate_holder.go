@@ -83,24 +83,33 @@ func (a *lockHolder) better(b *lockHolder) bool {
 
 // kind says what the holder and its victims are in.
 func (a *lockHolder) kind(exact bool, oldest time.Duration) clusterKind {
-	section := semaphoreSection(a.names)
 	stuck := oldest >= minutes(2)
-	circle := exact && slices.Contains(a.victim.names[a.victim.leaf:], a.names[a.leaf])
+	if exact || stuck {
+		switch {
+		case semaphoreSection(a.names) != "":
+			return clusterSemaphore
+		case waitsForGroup(a.names[:a.leaf]):
+			return clusterWaitGroup
+		}
+	}
 	switch {
-	case section != "" && (exact || stuck):
-		return clusterSemaphore
-	case waitsForGroup(a.names[:a.leaf]) && (exact || stuck):
-		return clusterWaitGroup
-	case a.works() && !stuck:
-		return clusterContention
+	case a.works() && stuck:
+		return clusterSlow
 	case a.works():
 		return clusterContention
-	case stuck || circle && strings.HasPrefix(a.group.WaitReason, "chan"):
+	case stuck, exact && a.circular():
 		return clusterDeadlock
-	case exact && oldest == 0 && a.group.WaitReason == "":
-		return clusterDeadlock // debug=1 has no minutes: a holder that is parked must do
 	}
 	return clusterContention
+}
+
+// circular reports whether the holder is parked where its victims came from, or, in a dump without minutes and
+// reasons, is parked at all.
+func (a *lockHolder) circular() bool {
+	if a.group.WaitReason == "" {
+		return true
+	}
+	return strings.HasPrefix(a.group.WaitReason, "chan") && slices.Contains(a.victim.names[a.victim.leaf:], a.names[a.leaf])
 }
 
 // works reports whether the holder runs, sleeps or waits for the network: it will let go.
@@ -124,7 +133,7 @@ func semaphoreSection(names []string) string {
 	return names[i+1]
 }
 
-// waitsForGroup reports whether the frames above a leaf wait for a sync.WaitGroup.
+// waitsForGroup reports whether the frames above a leaf wait for a [sync.WaitGroup].
 func waitsForGroup(above []string) bool {
 	return slices.Contains(above, "sync.(*WaitGroup).Wait") || slices.Contains(above, "sync.runtime_SemacquireWaitGroup")
 }
@@ -155,18 +164,22 @@ func withoutClosure(function string) string {
 	return strings.TrimSuffix(function, "."+s.Closure)
 }
 
-// addWaitGroups finds goroutines that wait for a sync.WaitGroup whose workers, started by the same function, are blocked
+// addWaitGroups finds goroutines that wait for a [sync.WaitGroup], or an errgroup, whose workers, started by the same function, are blocked
 // in a channel send: nobody receives until the wait is over.
 func (t *lockTable) addWaitGroups(others []waiter, main string) {
 	for i := range others {
 		w := &others[i]
-		if !waitsForGroup(w.names[:w.leaf]) || t.of[w.group] != nil || frame.OriginOf(w.section, main) < frame.Library {
+		if !waitsForGroup(w.names[:w.leaf]) || t.of[w.group] != nil {
 			continue
 		}
-		cl := &cluster{kind: clusterWaitGroup, holder: w.group, culprit: w.group.Stack[w.leaf], members: []*Group{w.group}}
+		at := slices.IndexFunc(w.names, func(name string) bool { return frame.OriginOf(name, main) >= frame.Library })
+		if at < 0 {
+			continue
+		}
+		cl := &cluster{kind: clusterWaitGroup, holder: w.group, culprit: w.group.Stack[at], members: []*Group{w.group}}
 		for j := range others {
 			o := &others[j]
-			if o.group != w.group && startedBy(o, w.section) && stuckSend(o, w) {
+			if o.group != w.group && startedBy(o, w.names[at]) && stuckSend(o, w) {
 				cl.members = append(cl.members, o.group)
 			}
 		}
@@ -199,7 +212,7 @@ type pile struct {
 	root *Group
 }
 
-// newPiles finds goroutines that wait on a sync.Cond for their turn while one that has its turn is blocked elsewhere.
+// newPiles finds goroutines that wait on a [sync.Cond] for their turn while one that has its turn is blocked elsewhere.
 func newPiles(waiters []waiter) map[*Group]pile {
 	const enough = 10
 	var out map[*Group]pile

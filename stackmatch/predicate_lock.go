@@ -22,6 +22,7 @@ func lockPredicates() []Predicate {
 		{Name: "lock-held-by-waiter", Doc: "A goroutine in the same critical section is itself blocked for as long as its victims, or the group is one of them.", holds: kind(clusterDeadlock)},
 		{Name: "lock-holder-unknown", Doc: "Goroutines have waited for a lock for two minutes or longer, and no goroutine shows that it holds it.", holds: kind(clusterOrphan)},
 		{Name: "lock-held-while-working", Doc: "Goroutines wait for a lock whose holder runs or waits for the network.", holds: kind(clusterContention)},
+		{Name: "lock-held-for-minutes", Doc: "Goroutines have waited two minutes or longer for a lock whose holder runs or waits for the network.", holds: kind(clusterSlow)},
 		{Name: "behind-blocked-ticket", Doc: "Goroutines wait on a sync.Cond in a function in which another goroutine is blocked elsewhere, or the group is that other.", holds: func(g *Group, in *Context) bool {
 			_, ok := in.piles[g]
 			return ok
@@ -38,6 +39,7 @@ const (
 	clusterSemaphore
 	clusterWaitGroup
 	clusterContention
+	clusterSlow
 )
 
 // cluster is the goroutines around one lock: its victims, and its holder when one is seen.
@@ -135,7 +137,7 @@ func (t *lockTable) add(cl *cluster, others []waiter) {
 	}
 }
 
-// waitsForLock reports whether a goroutine waits for a sync.Mutex or sync.RWMutex, told by the header's reason or by the
+// waitsForLock reports whether a goroutine waits for a [sync.Mutex] or [sync.RWMutex], told by the header's reason or by the
 // frames above the one that asked. Since Go 1.24 those are in internal/sync.
 func waitsForLock(reason string, above []string) bool {
 	switch reason {
