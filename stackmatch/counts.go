@@ -158,6 +158,9 @@ func (c *countsReader) endRecord() {
 		return
 	}
 	c.open = false
+	if c.count == 0 {
+		return
+	}
 	t := c.tallies.get(c.trie.stack(trimRuntime(c.frames)), c.set)
 	t.count += c.count
 	if c.dump.Leaks {

@@ -42,7 +42,7 @@ func gunzipFile(t testing.TB, name string) []byte {
 
 func unzip(t testing.TB, data []byte) []byte {
 	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(data))
+	r, err := newGzip(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,3 +84,5 @@ func TestReadCorpus(t *testing.T) {
 		})
 	}
 }
+
+func newGzip(data []byte) (io.Reader, error) { return gzip.NewReader(bytes.NewReader(data)) }

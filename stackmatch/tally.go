@@ -162,11 +162,11 @@ func (ts *tallies) groups() []Group {
 
 // assign gives the groups their members, all in one piece of memory.
 func (ts *tallies) assign() {
+	if len(ts.owners) == 0 {
+		return
+	}
 	members := make([]int, len(ts.owners))
 	for _, t := range ts.list {
-		if len(members) < t.count {
-			return // there are no owners, or not for all
-		}
 		t.members, members = members[:0:t.count], members[t.count:]
 	}
 	for i, owner := range ts.owners {

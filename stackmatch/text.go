@@ -39,6 +39,7 @@ type textReader struct {
 	function    []byte // the pending function otherwise; a copy
 	pendingLine int
 
+	hidden  bool // its stack cannot be printed, so that it has none is no error
 	blank   bool // the line before was empty
 	broken  bool // the last line of the input is inside a goroutine, has no line break, and cannot be read
 	running bool // the dump's first goroutine is the one that took it
@@ -112,6 +113,10 @@ func (p *textReader) other(line []byte) bool {
 	switch {
 	case bytes.HasPrefix(line, []byte("...")) && bytes.HasSuffix(line, []byte(" elided...")):
 		p.flush(nil)
+		if p.at.kind == creatorNode {
+			p.current.Elided += elidedCount(string(line))
+			break
+		}
 		p.at = p.trie.child(p.at, gapNode, line, nil)
 	case bytes.HasPrefix(line, ancestorWord):
 		p.flush(nil)
@@ -123,6 +128,7 @@ func (p *textReader) other(line []byte) bool {
 	case bytes.Equal(line, systemWord):
 		p.endGoroutine(false)
 	case bytes.HasPrefix(line, []byte("goroutine running on other thread")):
+		p.hidden = true
 	default:
 		return false
 	}
@@ -242,7 +248,7 @@ func (p *textReader) begin(id uint64, h headerState, number int) {
 		p.ids.add(id)
 	}
 	p.junk = false
-	p.open, p.skip, p.at, p.hasPending, p.set = true, false, &p.trie.root, false, nil
+	p.open, p.skip, p.hidden, p.at, p.hasPending, p.set = true, false, false, &p.trie.root, false, nil
 	p.current = p.slot()
 	*p.current = Goroutine{
 		ID: id, WaitReason: h.word, Wait: h.wait, Leaked: h.leaked, Locked: h.locked, Durable: h.durable,
@@ -271,7 +277,7 @@ func (p *textReader) endGoroutine(cut bool) {
 	g.Stack, g.CreatedBy = e.stack.frames, e.createdBy
 	g.Elided += e.elided
 	d := p.dump
-	if len(g.Stack) == 0 {
+	if len(g.Stack) == 0 && !p.hidden {
 		d.fail(g.Line, "the goroutine has no frames")
 	}
 	t := p.tallies.get(e.stack, p.set)
