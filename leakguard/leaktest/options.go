@@ -41,10 +41,11 @@ type config struct {
 	proof    bool
 	cleanup  func(exitCode int)
 	settling []func()
+	heap     heapConfig
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{settle: DefaultSettle, pack: true, proof: true}
+	c := &config{settle: DefaultSettle, pack: true, proof: true, heap: defaultHeap()}
 	var errs []error
 	for i, o := range opts {
 		if o == nil {

@@ -1,0 +1,210 @@
+package leaktest
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"time"
+
+	"github.com/leakguard/leakguard/memstats"
+)
+
+// DefaultIterations is how often a round of [VerifyHeap] calls its function at first.
+const DefaultIterations = 100
+
+// The shape of a measurement: a window is some rounds, each of which ends with collections and a reading of the live heap.
+// While it grows the next window has twice the iterations, so that what fills up has its time to be full.
+const (
+	heapRounds  = 10
+	heapWindows = 5
+	// heapBytes and heapObjects are the growth per iteration from which it is one, unless [HeapAllowance] says otherwise.
+	heapBytes   = 2
+	heapObjects = 0.05
+	// heapChance is the greatest probability of the growth without a trend.
+	heapChance = 0.01
+)
+
+// DefaultHeapTime is how long [VerifyHeap] goes on at most to see whether a growth ends. Only growth costs that much.
+const DefaultHeapTime = 20 * time.Second
+
+// Iterations sets how often a round of [VerifyHeap] calls its function at first; the default is [DefaultIterations]. A quiet
+// function is called eleven times as often in all, one whose heap grows up to 310 times.
+func Iterations(n int) Option {
+	return optionFunc(func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("%w: Iterations(%d) is less than 1", ErrOption, n)
+		}
+		c.heap.iterations = n
+		return nil
+	})
+}
+
+// HeapTime sets how long [VerifyHeap] goes on at most to see whether a growth ends; the default is [DefaultHeapTime]. It
+// takes two windows of ten rounds in any case.
+func HeapTime(d time.Duration) Option {
+	return optionFunc(func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("%w: HeapTime(%s) is not positive", ErrOption, d)
+		}
+		c.heap.time = d
+		return nil
+	})
+}
+
+// HeapAllowance sets the growth of the live heap per iteration that [VerifyHeap] lets pass, for a function that is to
+// keep something. The default is 2 bytes and 0.05 objects.
+func HeapAllowance(bytes, objects float64) Option {
+	return optionFunc(func(c *config) error {
+		if !(bytes > 0) || !(objects > 0) {
+			return fmt.Errorf("%w: HeapAllowance(%g, %g) is not positive", ErrOption, bytes, objects)
+		}
+		c.heap.bytes, c.heap.objects = bytes, objects
+		return nil
+	})
+}
+
+type heapConfig struct {
+	iterations     int
+	time           time.Duration
+	bytes, objects float64
+}
+
+func defaultHeap() heapConfig {
+	return heapConfig{iterations: DefaultIterations, time: DefaultHeapTime, bytes: heapBytes, objects: heapObjects}
+}
+
+// Growth is how the live heap grows with the calls of a function, after garbage collections.
+type Growth struct {
+	// Iterations is how often the function was called in the last window, the one that is judged.
+	Iterations int
+	// Bytes and Objects are kept per iteration: the Theil–Sen slope.
+	Bytes, Objects float64
+	// BytesLow, BytesHigh, ObjectsLow and ObjectsHigh are the 95 % confidence intervals.
+	BytesLow, BytesHigh, ObjectsLow, ObjectsHigh float64
+	// Sites are the allocating stacks that carry the growth, the largest first, at most five.
+	Sites []GrowingSite
+
+	rises bool
+}
+
+// VerifyHeap calls f again and again and fails the test when the live heap grows with each call: the number of objects or
+// of bytes that are alive after garbage collections. i counts the calls from 0.
+//
+// What fills up and stays is no leak: caches with a bound, pools, maps, lazy initialisation. While the heap grows the
+// function is therefore called on, with ever longer rounds, and the test fails only when it has grown in every window and is
+// growing still. A cache whose bound is beyond all these calls looks like a leak; see [Iterations].
+//
+// It stops the world for its collections, looks at the heap of the whole process, and so is refused in a parallel test
+// ([ErrParallel]). A failing test costs up to [DefaultHeapTime] and a last window with every allocation recorded
+// (runtime.MemProfileRate is 1 during at most 2,000 calls, and then what it was). Options are [Iterations], [HeapTime], [HeapAllowance].
+func VerifyHeap(t TB, f func(i int), opts ...Option) {
+	t.Helper()
+	c, err := newConfig(opts)
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	if isParallel(t) {
+		t.Errorf("%v: VerifyHeap measures the heap of the process, into which tests that run beside %s allocate too", ErrParallel, t.Name())
+		return
+	}
+	h := newHeapRun(c.heap, f)
+	growth, leaks := h.judge()
+	if !leaks {
+		return
+	}
+	growth.Sites = h.sites()
+	t.Errorf("leaktest: %s", growth.describe(t.Name()))
+}
+
+// heapRun is one measurement.
+type heapRun struct {
+	config  heapConfig
+	f       func(i int)
+	calls   int
+	samples []metrics.Sample
+}
+
+func newHeapRun(c heapConfig, f func(i int)) *heapRun {
+	return &heapRun{config: c, f: f, samples: []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/objects:objects"},
+	}}
+}
+
+// judge measures windows until one does not grow, or all have.
+func (h *heapRun) judge() (growth Growth, leaks bool) {
+	start := time.Now()
+	n := h.config.iterations
+	h.call(n) // what is initialised lazily
+	for w := range heapWindows {
+		if growth = h.window(n); !growth.rises {
+			return growth, false
+		}
+		if w > 0 && time.Since(start) > h.config.time {
+			break
+		}
+		n *= 2
+	}
+	return growth, true
+}
+
+// call calls the function n times.
+func (h *heapRun) call(n int) {
+	for range n {
+		h.f(h.calls)
+		h.calls++
+	}
+}
+
+// window measures some rounds of n calls.
+func (h *heapRun) window(n int) Growth {
+	bytes := make([]memstats.Point, 0, heapRounds+1)
+	objects := make([]memstats.Point, 0, heapRounds+1)
+	for round := range heapRounds + 1 {
+		if round > 0 {
+			h.call(n)
+		}
+		b, o := h.live()
+		at := time.Unix(int64(round*n), 0) // an iteration is a second
+		bytes = append(bytes, memstats.Point{Time: at, Value: b})
+		objects = append(objects, memstats.Point{Time: at, Value: o})
+	}
+	const seconds = 3600
+	b, o := memstats.FitTrend(bytes), memstats.FitTrend(objects)
+	return Growth{
+		Iterations: heapRounds * n,
+		Bytes:      b.PerHour / seconds, BytesLow: b.LowPerHour / seconds, BytesHigh: b.HighPerHour / seconds,
+		Objects: o.PerHour / seconds, ObjectsLow: o.LowPerHour / seconds, ObjectsHigh: o.HighPerHour / seconds,
+		rises: h.rises(b, h.config.bytes*seconds) || h.rises(o, h.config.objects*seconds),
+	}
+}
+
+// rises reports whether a trend is a growth of more than the allowance: surely by its interval, or very probably by the
+// order of its points, which are steps when a slice or a map grows.
+func (*heapRun) rises(t memstats.Trend, allowance float64) bool {
+	return t.LowPerHour >= allowance || t.PerHour >= allowance && t.P < heapChance
+}
+
+// live gives the bytes and objects that are alive after collections: the second one frees what finalizers and the victims of
+// pools have held.
+func (h *heapRun) live() (bytes, objects float64) {
+	runtime.GC()
+	runtime.GC()
+	metrics.Read(h.samples)
+	return float64(h.samples[0].Value.Uint64()), float64(h.samples[1].Value.Uint64())
+}
+
+func (g *Growth) describe(test string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the live heap grows with every iteration of %s, after garbage collections, and does not stop:\n"+
+		"    %.1f bytes (%.1f to %.1f) and %.2f objects (%.2f to %.2f) per iteration, over the last %d iterations\n",
+		test, g.Bytes, g.BytesLow, g.BytesHigh, g.Objects, g.ObjectsLow, g.ObjectsHigh, g.Iterations)
+	for i := range g.Sites {
+		g.Sites[i].describe(&b)
+	}
+	if len(g.Sites) == 0 {
+		b.WriteString("    no allocating stack carries it: it stopped with the last iterations, or is in large steps\n")
+	}
+	return b.String()
+}

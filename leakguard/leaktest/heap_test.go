@@ -1,0 +1,155 @@
+package leaktest_test
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leakguard/leakguard/leakguard/leaktest"
+)
+
+// node is 16 bytes with a pointer.
+type node struct {
+	next  *node
+	value int64
+}
+
+func TestVerifyHeapLeaks(t *testing.T) {
+	tests := []struct {
+		name  string
+		leak  func() func(i int)
+		bytes string
+	}{
+		{"16 bytes", func() func(int) {
+			var head *node
+			return func(i int) { head = &node{next: head, value: int64(i)} }
+		}, "16.0 bytes"},
+		{"1 KiB", func() func(int) {
+			kept := map[int][]byte{}
+			return func(i int) { kept[i] = make([]byte, 1024) }
+		}, "objects per iteration stay of"},
+		{"a slice that grows", func() func(int) {
+			var kept []int
+			return func(i int) { kept = append(kept, i) }
+		}, "per iteration, over the last"},
+		{"a map that grows", func() func(int) {
+			kept := map[int]int{}
+			return func(i int) { kept[i] = i }
+		}, "per iteration, over the last"},
+		{"one in ten", func() func(int) {
+			var head *node
+			return func(i int) {
+				if i%10 == 0 {
+					head = &node{next: head}
+				}
+			}
+		}, "0.10 objects"},
+	}
+	before := runtime.MemProfileRate
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := runFake("TestInner", func(f *fake) { leaktest.VerifyHeap(f, tt.leak()) })
+			wantFailure(t, f, tt.bytes, "the live heap grows with every iteration of TestInner")
+			if strings.HasSuffix(tt.name, "bytes") || strings.HasSuffix(tt.name, "KiB") {
+				wantFailure(t, f, "leaktest_test.TestVerifyHeapLeaks", "heap_test.go:")
+			}
+		})
+	}
+	if runtime.MemProfileRate != before {
+		t.Errorf("MemProfileRate is %d after it, want %d", runtime.MemProfileRate, before)
+	}
+}
+
+// clean are functions that keep something, but not more and more.
+func clean() map[string]func() func(i int) {
+	return map[string]func() func(i int){
+		"nothing": func() func(int) { return func(int) {} },
+		"garbage": func() func(int) {
+			var last []byte
+			return func(i int) { last = make([]byte, 16+i%4096); _ = last }
+		},
+		"cache": func() func(int) {
+			cache := map[int]*[256]byte{}
+			return func(i int) { cache[i%1500] = new([256]byte) }
+		},
+		"map to a bound": func() func(int) {
+			m := map[int]int{}
+			return func(i int) { m[i%3000] = i }
+		},
+		"pool": func() func(int) {
+			pool := sync.Pool{New: func() any { return new([4096]byte) }}
+			return func(int) {
+				a, b := pool.Get(), pool.Get()
+				pool.Put(a)
+				pool.Put(b)
+			}
+		},
+		"lazy": func() func(int) {
+			var once sync.Once
+			var table []*node
+			return func(i int) {
+				if i == 250 { // in the middle of the first window
+					once.Do(func() {
+						for range 5000 {
+							table = append(table, new(node))
+						}
+					})
+				}
+			}
+		},
+		"ring": func() func(int) {
+			ring := make([]*node, 64)
+			return func(i int) { ring[i%len(ring)] = &node{value: int64(i)} }
+		},
+		"fill and clear": func() func(int) {
+			m := map[int]*node{}
+			return func(i int) {
+				m[i] = new(node)
+				if len(m) > 700 {
+					clear(m)
+				}
+			}
+		},
+	}
+}
+
+// TestVerifyHeapClean runs clean functions LEAKTEST_HEAP_RUNS times in all, 16 by default, without an alarm.
+func TestVerifyHeapClean(t *testing.T) {
+	runs := 16
+	if s := os.Getenv("LEAKTEST_HEAP_RUNS"); s != "" {
+		var err error
+		if runs, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("LEAKTEST_HEAP_RUNS=%q is no number", s)
+		}
+	}
+	kinds := clean()
+	alarms := 0
+	for run := 0; run < runs; {
+		for name, kind := range kinds {
+			run++
+			f := runFake("TestInner", func(f *fake) { leaktest.VerifyHeap(f, kind()) })
+			if len(f.failures) > 0 {
+				alarms++
+				t.Errorf("%s: %s", name, f.text())
+			}
+		}
+	}
+	t.Logf("%d alarms in %d runs of %d clean kinds", alarms, runs, len(kinds))
+}
+
+func TestVerifyHeapRefusesParallel(t *testing.T) {
+	f := &fake{name: "TestInner", parallel: true}
+	f.run(func(f *fake) { leaktest.VerifyHeap(f, func(int) { t.Error("it was called") }) })
+	wantFailure(t, f, leaktest.ErrParallel.Error())
+}
+
+func TestVerifyHeapAllowance(t *testing.T) {
+	var head *node
+	f := runFake("TestInner", func(f *fake) {
+		leaktest.VerifyHeap(f, func(int) { head = &node{next: head} }, leaktest.HeapAllowance(20, 1.5))
+	})
+	wantSilence(t, f)
+}
