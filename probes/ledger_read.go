@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leakguard/leakguard/stackmatch/frame"
@@ -145,7 +146,7 @@ func (l *Ledger) views(spans openSpans) []entryView {
 		lives = append(lives, l.life[e.place()])
 	}
 	l.mu.Unlock()
-	now, resolved := time.Since(l.start), map[uint64]string{} // scope by site: resolving a stack is slow
+	now, resolved := time.Since(l.start), map[uint64]inSpan{} // by site: resolving a stack is slow
 	out := make([]entryView, 0, len(entries))
 	for i, e := range entries {
 		v := entryView{kind: e.kind, target: e.target, site: e.site, age: now - e.born, life: lives[i]}
@@ -161,8 +162,8 @@ func (l *Ledger) views(spans openSpans) []entryView {
 }
 
 // placeInSpan tells which scope's span an entry belongs to and whether that has ended: by the labels of the context it
-// was opened with; else by a claimed function on its stack, when all spans of that scope are younger than it.
-func (l *Ledger) placeInSpan(v *entryView, e *Entry, spans openSpans, resolved map[uint64]string) {
+// was opened with; else by the functions on its stack, when all spans that may be the one are younger than it.
+func (l *Ledger) placeInSpan(v *entryView, e *Entry, spans openSpans, resolved map[uint64]inSpan) {
 	if id, ok := ParseSpanID(e.id); ok {
 		v.scope, v.id = e.scope, id
 		v.ended = l.options.Scopes != nil && !spans.ids[id.Seq]
@@ -171,15 +172,36 @@ func (l *Ledger) placeInSpan(v *entryView, e *Entry, spans openSpans, resolved m
 	if l.options.Scopes == nil || e.site.IsZero() {
 		return
 	}
-	scope, known := resolved[e.site.ID()]
+	in, known := resolved[e.site.ID()]
 	if !known {
-		scope, _ = l.options.Scopes.ScopeOf(e.site.Frames())
-		resolved[e.site.ID()] = scope
+		frames := e.site.Frames()
+		in.scope, _ = l.options.Scopes.ScopeOf(frames)
+		in.some = in.scope != "" || belowSpan(frames)
+		resolved[e.site.ID()] = in
 	}
-	if scope != "" {
-		oldest := spans.oldest[scope]
-		v.scope, v.ended = scope, oldest == 0 || oldest > e.lastSeq
+	oldest := spans.any
+	if in.scope != "" {
+		v.scope, oldest = in.scope, spans.oldest[in.scope]
 	}
+	v.ended = in.some && (oldest == 0 || oldest > e.lastSeq)
+}
+
+// inSpan says whether a stack is of a span, and of which scope's if that is known.
+type inSpan struct {
+	scope string
+	some  bool
+}
+
+// belowSpan reports whether a stack is that of a span's own goroutine: one of the functions that run user's code as spans
+// is on it.
+func belowSpan(stack []frame.Frame) bool {
+	for i := range stack {
+		name, own := strings.CutPrefix(stack[i].Function, "github.com/leakguard/leakguard/")
+		if own && (strings.HasPrefix(name, "leakguard.(*scoped[") || strings.HasPrefix(name, "probes.(*Scope).Do") || strings.HasPrefix(name, "probes.(*handler).ServeHTTP")) {
+			return true
+		}
+	}
+	return false
 }
 
 // live is the number of live objects of a scope, of all for ""; -1 when unknown.
@@ -187,7 +209,7 @@ func (l *Ledger) live(scope string) float64 {
 	switch {
 	case l.options.Objects == nil:
 		return -1
-	case scope == "":
+	case scope == "" && l.options.Objects.Total() > 0:
 		return float64(l.options.Objects.Total())
 	}
 	if n, ok := l.options.Objects.Live(scope); ok {

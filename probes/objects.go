@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,7 +35,7 @@ type ObjectIndex struct {
 	scopes *Scopes
 
 	mu     sync.Mutex
-	stores map[string][]Store         // by kind
+	stores map[string][]*Store        // by kind
 	kinds  map[string]map[string]bool // by scope: the kinds it reads its own objects from
 	seen   map[ownObject]*seenObject
 	older  map[ownObject]*seenObject
@@ -56,16 +57,26 @@ type seenObject struct{ goneSince time.Time }
 // NewObjectIndex gives an index without stores.
 func NewObjectIndex(scopes *Scopes) *ObjectIndex {
 	return &ObjectIndex{
-		scopes: scopes, stores: map[string][]Store{}, kinds: map[string]map[string]bool{},
+		scopes: scopes, stores: map[string][]*Store{}, kinds: map[string]map[string]bool{},
 		seen: map[ownObject]*seenObject{}, older: map[ownObject]*seenObject{}, live: map[string]map[Object]bool{}, counts: map[string]int{},
 	}
 }
 
-// AddStore adds an informer's store of a kind; several stores of one kind (one for each namespace) are joined.
-func (x *ObjectIndex) AddStore(kind string, store Store) {
+// AddStore adds an informer's store of a kind; several stores of one kind (one for each namespace) are joined. remove takes
+// it out again, for an informer that has stopped.
+func (x *ObjectIndex) AddStore(kind string, store Store) (remove func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.stores[kind] = append(x.stores[kind], store)
+	entry := &store
+	x.stores[kind] = append(x.stores[kind], entry)
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		list := slices.DeleteFunc(slices.Clone(x.stores[kind]), func(s *Store) bool { return s == entry }) // Refresh may hold the old one
+		if x.stores[kind] = list; len(list) == 0 {
+			delete(x.stores, kind)
+		}
+	}
 }
 
 // Saw notes that a scope has found its own object in the store of a kind. From then on that kind's stores say whether
@@ -98,7 +109,7 @@ func (x *ObjectIndex) Saw(scope, kind string, object Object) {
 // each object in them.
 func (x *ObjectIndex) Refresh(now time.Time) {
 	x.mu.Lock()
-	stores := map[string][]Store{}
+	stores := map[string][]*Store{}
 	for _, kinds := range x.kinds {
 		for kind := range kinds {
 			stores[kind] = x.stores[kind]
@@ -110,7 +121,7 @@ func (x *ObjectIndex) Refresh(now time.Time) {
 	for kind, list := range stores {
 		objects := map[Object]bool{}
 		for _, store := range list {
-			store(func(namespace, name string) bool {
+			(*store)(func(namespace, name string) bool {
 				objects[x.scopes.Object(namespace, name)] = true
 				return true
 			})
@@ -126,7 +137,7 @@ func (x *ObjectIndex) Refresh(now time.Time) {
 	}
 	for _, generation := range []map[ownObject]*seenObject{x.seen, x.older} {
 		for own, o := range generation {
-			o.note(x.liveLocked(own), now)
+			o.note(x.liveLocked(own) || x.blindLocked(own.scope), now)
 		}
 	}
 }
@@ -144,6 +155,16 @@ func (o *seenObject) note(live bool, now time.Time) {
 func (x *ObjectIndex) liveLocked(own ownObject) bool {
 	for kind := range x.kinds[own.scope] {
 		if x.live[kind][own.object] {
+			return true
+		}
+	}
+	return false
+}
+
+// blindLocked reports whether a kind of the scope has no store any more: its objects are unknown, not gone.
+func (x *ObjectIndex) blindLocked(scope string) bool {
+	for kind := range x.kinds[scope] {
+		if len(x.stores[kind]) == 0 {
 			return true
 		}
 	}

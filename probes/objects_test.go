@@ -122,6 +122,28 @@ func TestObjectIndexIsBounded(t *testing.T) {
 	}
 }
 
+func TestObjectIndexRemovesStores(t *testing.T) {
+	scopes := probes.NewScopes()
+	x := probes.NewObjectIndex(scopes)
+	x.AddStore("App", storeOf{"a": true}.each)
+	remove := x.AddStore("App", storeOf{"b": true}.each)
+	removeOnly := x.AddStore("Tenant", storeOf{"t": true}.each)
+	x.Saw("tenant", "Tenant", scopes.Object("ns", "t"))
+	x.Saw("app", "App", scopes.Object("ns", "b"))
+	x.Refresh(time.Unix(1, 0))
+	remove()
+	remove()
+	x.Refresh(time.Unix(2, 0))
+	if n, ok := x.Live("app"); n != 1 || !ok {
+		t.Errorf("Live = %d, %v after a store was removed, want 1, true", n, ok)
+	}
+	removeOnly()
+	x.Refresh(time.Unix(3, 0))
+	if state, _ := x.State("tenant", scopes.Object("ns", "t")); state != probes.ObjectUnknown {
+		t.Errorf("State = %v when the informer has stopped, want unknown", state)
+	}
+}
+
 func TestObjectStateString(t *testing.T) {
 	for s, want := range map[probes.ObjectState]string{probes.ObjectUnknown: "unknown", probes.ObjectLive: "live", probes.ObjectGone: "gone", 9: "gone"} {
 		if got := s.String(); got != want {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
@@ -32,14 +31,12 @@ type Transport struct {
 	bases      *bases
 	requests   atomic.Uint64
 	suspicious atomic.Bool // a body was left open: take the site of every request
-
-	mu      sync.Mutex
-	targets map[string]*watchTarget // watched more than once
+	watches    Climb       // of selections that are watched more than once
 }
 
 // NewTransport gives a transport that has wrapped nothing yet.
 func NewTransport(options LedgerOptions) *Transport {
-	t := &Transport{ledger: NewLedger(TransportName, options), bases: newBases(), targets: map[string]*watchTarget{}}
+	t := &Transport{ledger: NewLedger(TransportName, options), bases: newBases()}
 	t.ledger.describe = describe
 	return t
 }
