@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/leakguard/leakguard/stackmatch"
@@ -25,24 +26,21 @@ type input struct {
 
 // readAll reads all named inputs, in order. A single input may hold several dumps of the process.
 func (in *input) readAll(ctx context.Context, names []string) ([]*stackmatch.Dump, error) {
-	var dumps []*stackmatch.Dump
-	stdin := 0
+	if first := slices.Index(names, "-"); first >= 0 && slices.Contains(names[first+1:], "-") {
+		return nil, errors.New("stackmatch: the standard input is named twice")
+	}
+	dumps := make([]*stackmatch.Dump, 0, len(names))
 	for _, name := range names {
-		if name == "-" {
-			if stdin++; stdin > 1 {
-				return nil, errors.New("stackmatch: the standard input is named twice")
-			}
-		}
 		found, err := in.read(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if len(names) > 1 {
-			found = []*stackmatch.Dump{largest(found)}
+		if len(names) == 1 {
+			return wholeDumps(found), nil
 		}
-		dumps = append(dumps, found...)
+		dumps = append(dumps, largest(found))
 	}
-	return comparable(dumps), nil
+	return dumps, nil
 }
 
 // largest gives the dump with the most goroutines, the first of those equally large.
@@ -56,8 +54,8 @@ func largest(dumps []*stackmatch.Dump) *stackmatch.Dump {
 	return best
 }
 
-// comparable leaves out dumps that are no dumps of all goroutines: a crash prints only the one that crashed first.
-func comparable(dumps []*stackmatch.Dump) []*stackmatch.Dump {
+// wholeDumps leaves out dumps that are no dumps of all goroutines: a crash prints only the one that crashed first.
+func wholeDumps(dumps []*stackmatch.Dump) []*stackmatch.Dump {
 	if len(dumps) < 2 {
 		return dumps
 	}

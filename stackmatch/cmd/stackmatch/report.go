@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/leakguard/leakguard/stackmatch"
@@ -53,6 +54,7 @@ func (p palette) verdict(v stackmatch.Verdict) string {
 		return p.paint("1;31", strings.ToUpper(string(v)))
 	case stackmatch.VerdictSuspect:
 		return p.paint("1;33", strings.ToUpper(string(v)))
+	case stackmatch.VerdictBenign:
 	}
 	return p.paint("32", string(v))
 }
@@ -158,7 +160,7 @@ func counts(n []int) string {
 			parts = append(parts, "...")
 		}
 		if len(n) <= 8 || i < 3 || i >= len(n)-4 {
-			parts = append(parts, fmt.Sprint(c))
+			parts = append(parts, strconv.Itoa(c))
 		}
 	}
 	return strings.Join(parts, " -> ")
