@@ -45,11 +45,17 @@ func (j *Judge) follows(s, load *Series, h horizon, floors []Point, g growth) bo
 	if len(rest) < h.need {
 		return false
 	}
-	left := j.test(rest, nil)
-	if left.grows || left.decelerating || left.trend.PerHour > 0.5*g.trend.PerHour {
+	// The last window is tried without, too: what a load holds is released a GC cycle after the load has gone.
+	if !j.goneFrom(rest, g) && !j.goneFrom(rest[:len(rest)-1], g) {
 		return false
 	}
 	return long || !j.ratioRises(floors, load, h)
+}
+
+// goneFrom says whether a growth is gone from what is left of it.
+func (j *Judge) goneFrom(rest []Point, g growth) bool {
+	left := j.test(rest, nil)
+	return !left.grows && !left.decelerating && left.trend.PerHour <= 0.5*g.trend.PerHour
 }
 
 // longUnit gives the part of the series per unit of load, from the longest horizon in which both have values and the

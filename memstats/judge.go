@@ -101,7 +101,7 @@ type Judge struct {
 	fitter     fitter
 	floors     []Point
 	other      []Point
-	history    []Point
+	history    []float64
 	buckets    []Bucket
 	scratch    []float64
 }
@@ -186,8 +186,12 @@ func (j *Judge) growthAt(s *Series, h horizon) (growth, bool) {
 	if len(j.floors) < h.need {
 		return growth{}, false
 	}
-	j.history = j.before(s, j.history[:0], j.floors[0].Time)
-	return j.test(j.floors, j.history), true
+	j.history = s.appendCeilings(j.history[:0], h.window, j.floors[0].Time)
+	g := j.test(j.floors, j.history)
+	if g.grows && j.slowingDown(s, h, g) {
+		g.grows, g.decelerating = false, true
+	}
+	return g, true
 }
 
 // usable gives the floors of a horizon without the warm-up of the series.
@@ -201,20 +205,19 @@ func (j *Judge) usable(s *Series, dst []Point, h horizon) []Point {
 	return append(dst[:0], dst[cut:]...)
 }
 
-// before gives the floors of the last two days that are older than t.
-func (j *Judge) before(s *Series, dst []Point, t time.Time) []Point {
-	long := j.horizons[len(j.horizons)-1]
-	window := long.window / 6
-	dst = s.AppendFloors(dst, 8*long.window, window)
+// slowingDown says whether the stretch before a horizon rose at least twice as much: then this is the tail of a warm-up.
+func (j *Judge) slowingDown(s *Series, h horizon, g growth) bool {
+	level, _ := s.level(2*h.span, 0)
+	j.other = s.AppendFloors(j.other[:0], 2*h.span, max(h.window, level.Step))
 	n := 0
-	for n < len(dst) && dst[n].Time.Add(window/2).Before(t) {
+	for n < len(j.other) && j.other[n].Time.Before(j.floors[0].Time) {
 		n++
 	}
-	return dst[:n]
+	return n >= 2 && j.floors[0].Value-j.other[0].Value > 2*g.rise
 }
 
 // test holds the conditions for growth of one run of floors.
-func (j *Judge) test(floors, history []Point) growth {
+func (j *Judge) test(floors []Point, history []float64) growth {
 	g := growth{trend: j.fitter.fit(floors), begin: floors[0].Time}
 	span := floors[len(floors)-1].Time.Sub(floors[0].Time).Hours()
 	g.rise = g.trend.PerHour * span
@@ -231,11 +234,11 @@ func (j *Judge) test(floors, history []Point) growth {
 	if !risesThroughout(parts) || fall(floors) > 0.25*g.rise+1e-9 || g.rise < 4*j.noise(floors, g.trend) {
 		return g
 	}
-	if parts[4]-parts[2] < 0.5*(parts[2]-parts[0]) {
+	if parts[4]-parts[2] < 0.65*(parts[2]-parts[0]) {
 		g.decelerating = true
 		return g
 	}
-	g.grows = len(history) == 0 || g.last >= j.high(history)+0.5*least
+	g.grows = len(history) < 4 || g.last >= usualHigh(history)+0.5*least
 	return g
 }
 
@@ -250,12 +253,12 @@ func fifths(floors []Point, parts *[5]float64) {
 	}
 }
 
-// risesThroughout wants every part higher than the one before by a fifth of the average step: one or two steps with flat
+// risesThroughout wants every part higher than the one before by nearly half of the average step: one or two steps with flat
 // stretches are no growth, many are.
 func risesThroughout(parts [5]float64) bool {
 	average := (parts[4] - parts[0]) / 4
 	for i := 1; i < len(parts); i++ {
-		if parts[i]-parts[i-1] < 0.2*average || parts[i] <= parts[i-1] {
+		if parts[i]-parts[i-1] < 0.45*average || parts[i] <= parts[i-1] {
 			return false
 		}
 	}
@@ -283,12 +286,10 @@ func (j *Judge) noise(floors []Point, t Trend) float64 {
 	return 1.4826 * median(j.scratch)
 }
 
-// high is the value that nine tenths of the points do not exceed.
-func (j *Judge) high(points []Point) float64 {
-	j.scratch = j.scratch[:0]
-	for _, p := range points {
-		j.scratch = append(j.scratch, p.Value)
-	}
-	median(j.scratch) // sorts
-	return j.scratch[(len(j.scratch)-1)*9/10]
+// usualHigh is a level that history hardly ever went above: its ninth decile, and as much again as that is above the median, but at most
+// its highest value, which a long leak passes all the time. It sorts history.
+func usualHigh(history []float64) float64 {
+	middle := median(history)
+	high := history[(len(history)-1)*9/10]
+	return min(high+(high-middle), history[len(history)-1])
 }

@@ -236,3 +236,21 @@ func (r *replay) add(i int) {
 		c.peak = max(c.peak, v)
 	}
 }
+
+// Source says where a series of the result comes from: a column of the table (minus is -1), or the difference of two.
+func (ReplayResult) Source(t *Table, name string) (plus, minus int, ok bool) {
+	if i := slices.Index(t.Columns, name); i >= 0 {
+		return i, -1, true
+	}
+	for _, p := range pairings() {
+		stem, found := strings.CutSuffix(name, p.name)
+		if !found {
+			continue
+		}
+		plus, minus = slices.Index(t.Columns, stem+p.plus), slices.Index(t.Columns, stem+p.minus)
+		if plus >= 0 && minus >= 0 {
+			return plus, minus, true
+		}
+	}
+	return 0, 0, false
+}

@@ -26,18 +26,19 @@ type cell struct{ min, max, last float32 }
 
 // Series is a bounded history of one number. Make it with [NewSeries]. It is not safe for concurrent use.
 type Series struct {
-	layout  *Layout
-	cells   []cell
-	base    float64
-	last    float64
-	samples int64
-	startNS int64 // first value since the last reset, Unix nanoseconds
-	lastNS  int64
+	layout   *Layout
+	cells    []cell
+	ceilings []float32 // of the cells of the levels from ceilingLevel on: the highest minimum of the finer level's cells
+	base     float64
+	last     float64
+	samples  int64
+	startNS  int64 // first value since the last reset, Unix nanoseconds
+	lastNS   int64
 }
 
 // NewSeries gives an empty series. The layout is shared, not copied.
 func NewSeries(layout *Layout) *Series {
-	s := &Series{layout: layout, cells: make([]cell, layout.buckets())}
+	s := &Series{layout: layout, cells: make([]cell, layout.buckets(0)), ceilings: make([]float32, layout.buckets(ceilingLevel))}
 	s.Reset()
 	return s
 }
@@ -50,8 +51,18 @@ func (s *Series) Reset() {
 	for i := range s.cells {
 		s.cells[i] = emptyCell()
 	}
+	for i := range s.ceilings {
+		s.ceilings[i] = noCeiling
+	}
 	s.base, s.last, s.samples, s.startNS, s.lastNS = 0, 0, 0, 0, 0
 }
+
+// ceilingLevel is the first level that remembers how high the floors of the level before were: an hour whose minutes had high floors is told from one
+// with a short burst only by that.
+const ceilingLevel = 2
+
+// noCeiling is the ceiling of a cell in which no finer cell has ended yet.
+const noCeiling = -math.MaxFloat32
 
 func emptyCell() cell { return cell{min: float32(math.NaN())} }
 
@@ -68,22 +79,80 @@ func (s *Series) Add(at time.Time, v float64) {
 	ns = max(ns, s.lastNS)
 	diff := float32(v - s.base)
 	offset := 0
-	for _, level := range s.layout.levels {
+	for k, level := range s.layout.levels {
 		ring := s.cells[offset : offset+level.Buckets]
 		offset += level.Buckets
-		s.advance(ring, level.Step, ns)
+		s.advance(k, ring, ns)
 		ring[slot(ns, level)].add(diff)
 	}
 	s.last, s.lastNS = v, ns
 	s.samples++
 }
 
-// advance empties the cells between the newest value's and that of ns.
-func (s *Series) advance(ring []cell, step time.Duration, ns int64) {
-	from, to := index(s.lastNS, step), index(ns, step)
-	for i := range min(to-from, int64(len(ring))) {
-		ring[(to-i)%int64(len(ring))] = emptyCell()
+// advance empties the cells between the newest value's and that of ns, and hands the floor of the one that ended to the next level.
+func (s *Series) advance(k int, ring []cell, ns int64) {
+	level := s.layout.levels[k]
+	from, to := index(s.lastNS, level.Step), index(ns, level.Step)
+	if from == to {
+		return
 	}
+	if k+1 < len(s.layout.levels) && k+1 >= ceilingLevel {
+		if ended := ring[slot(s.lastNS, level)]; !ended.empty() {
+			above := s.ceilingsOf(k + 1)
+			at := slot(s.lastNS, s.layout.levels[k+1])
+			above[at] = max(above[at], ended.min)
+		}
+	}
+	var above []float32
+	if k >= ceilingLevel {
+		above = s.ceilingsOf(k)
+	}
+	for i := range min(to-from, int64(len(ring))) {
+		at := (to - i) % int64(len(ring))
+		ring[at] = emptyCell()
+		if above != nil {
+			above[at] = noCeiling
+		}
+	}
+}
+
+// ceilingsOf gives the ceilings of a level.
+func (s *Series) ceilingsOf(k int) []float32 {
+	offset := 0
+	for i := ceilingLevel; i < k; i++ {
+		offset += s.layout.levels[i].Buckets
+	}
+	return s.ceilings[offset : offset+s.layout.levels[k].Buckets]
+}
+
+// appendCeilings appends, for the cells of the finest level with steps longer than window that began before a time, how high the floors
+// of the finer level were; without such a level or such cells, the floors of the finest level with steps of at least window.
+func (s *Series) appendCeilings(dst []float64, window time.Duration, before time.Time) []float64 {
+	offset := 0
+	for k, level := range s.layout.levels {
+		ring := s.cells[offset : offset+level.Buckets]
+		offset += level.Buckets
+		if level.Step < window || k < ceilingLevel {
+			continue
+		}
+		above := s.ceilingsOf(k)
+		newest, limit := index(s.lastNS, level.Step), before.UnixNano()
+		for i := max(0, newest-int64(level.Buckets)+1); i <= newest; i++ {
+			at := i % int64(level.Buckets)
+			if ring[at].empty() || (i+1)*int64(level.Step) > limit {
+				continue
+			}
+			high := ring[at].min
+			if level.Step > window {
+				high = max(high, above[at])
+			}
+			dst = append(dst, s.base+float64(high))
+		}
+		if len(dst) > 0 || level.Step > window {
+			return dst
+		}
+	}
+	return dst
 }
 
 func (c *cell) add(v float32) {
