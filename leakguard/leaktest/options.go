@@ -42,6 +42,7 @@ type config struct {
 	cleanup  func(exitCode int)
 	settling []func()
 	heap     heapConfig
+	allowed  map[string]float64
 }
 
 func newConfig(opts []Option) (*config, error) {
