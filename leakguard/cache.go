@@ -80,7 +80,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 
 // RunWithContext implements toolscache.SharedInformer.
 func (i *informer) RunWithContext(ctx context.Context) {
-	probes.Detach()
+	probes.Detach() //nolint:contextcheck // it is about the goroutine's labels, not the context's
 	i.SharedIndexInformer.RunWithContext(ctx)
 }
 
@@ -101,4 +101,3 @@ func (c *observedCache) Get(ctx context.Context, key client.ObjectKey, object cl
 	}
 	return nil
 }
-

@@ -49,7 +49,7 @@ func indexDump(d *stackmatch.Dump) *dumpIndex {
 //   - a goroutine with live children is judged by them (the leaf rule);
 //   - the creators of the others must be gone, or one creator must have at least enough of them;
 //   - the runtime must say that they have waited for 0.4 of the age that we saw; those that have not, run.
-func (x *dumpIndex) decide(root string, age time.Duration, t timing) decision {
+func (x *dumpIndex) decide(root string, age time.Duration) decision {
 	d := decision{}
 	var leaves, gone, waited, known int
 	byCreator := map[uint64]int{}

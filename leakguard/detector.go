@@ -72,9 +72,9 @@ func (d *Detector) OrphansOf(dst map[string]int) {
 
 // collect joins signals about one culprit of one controller: the strongest speaks.
 func (d *Detector) collect(signals map[string]*signal, s signal) {
-	print := fingerprint(kindOf(s.category), s.culprit.Function, s.controller)
-	if have := signals[print]; have == nil || s.stronger(have) {
-		signals[print] = &s
+	name := fingerprint(kindOf(s.category), s.culprit.Function, s.controller)
+	if have := signals[name]; have == nil || s.stronger(have) {
+		signals[name] = &s
 	}
 }
 
@@ -89,22 +89,22 @@ func kindOf(category string) string {
 
 // advance moves every track on and gives the findings.
 func (d *Detector) advance(signals map[string]*signal, ev *Evidence) []Finding {
-	for print, s := range signals {
-		if d.tracks[print] != nil {
+	for name, s := range signals {
+		if d.tracks[name] != nil {
 			continue
 		}
 		if len(d.tracks) >= maxTracks {
 			d.overflow++
 			continue
 		}
-		d.tracks[print] = &track{finding: Finding{
-			Schema: FindingSchema, Fingerprint: print, Category: s.category, Controller: s.controller, FirstSeen: s.since,
+		d.tracks[name] = &track{finding: Finding{
+			Schema: FindingSchema, Fingerprint: name, Category: s.category, Controller: s.controller, FirstSeen: s.since,
 		}}
 	}
 	findings := make([]Finding, 0, len(d.tracks))
-	for print, tr := range d.tracks {
-		if !tr.update(signals[print], ev.At, d.timing) {
-			delete(d.tracks, print)
+	for name, tr := range d.tracks {
+		if !tr.update(signals[name], ev.At, d.timing) {
+			delete(d.tracks, name)
 			continue
 		}
 		findings = append(findings, tr.finding)

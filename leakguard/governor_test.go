@@ -17,7 +17,7 @@ func governed(t *testing.T, b Budget, cost time.Duration, findings ...Finding) t
 	synctest.Test(t, func(*testing.T) {
 		g := newGovernor(o.Budget, newTiming(&o))
 		for range 10 {
-			g.measure(levelProfile, func() int { time.Sleep(cost); return 10 }) //nolint:forbidigo // in a synctest bubble
+			g.measure(levelProfile, func() int { time.Sleep(cost); return 10 })
 			g.adapt(findings, 100)
 		}
 		interval = g.interval

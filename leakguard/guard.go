@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,12 +103,7 @@ func (g *Guard) addNotice(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, have := range g.notices {
-		if have == text {
-			return
-		}
-	}
-	if len(g.notices) < maxNotices {
+	if len(g.notices) < maxNotices && !slices.Contains(g.notices, text) {
 		g.notices = append(g.notices, text)
 	}
 }

@@ -15,7 +15,7 @@ func (g *Guard) instrument(r manager.Runnable) {
 	if !ok {
 		return
 	}
-	inner, isRequest := do.Interface().(reconcile.Reconciler)
+	inner, isRequest := reflect.TypeAssert[reconcile.Reconciler](do)
 	if !isRequest || inner == nil || !do.CanSet() {
 		g.noteController(name, false)
 		g.addNotice("controller %q cannot be instrumented: wrap its reconciler with leakguard.TypedReconciler", name)

@@ -99,7 +99,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // options are the manager's options of a test; its metrics are served on a free port of the loopback interface.
 func options(t *testing.T) (ctrl.Options, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,8 +145,8 @@ func (t *orphanTable) live(p *orphanPlace, id probes.SpanID, g *stackmatch.Group
 }
 
 // room reports whether a new life may be followed. When they come faster than the table can hold, a few of each cohort
-// are enough to judge the place. After one was passed over only spans newer than those of earlier ticks are taken in, for else an old one would
-// look like a new birth.
+// are enough to judge the place. After one was passed over, only spans newer than those of earlier
+// ticks are taken in, for else an old one would look like a new birth.
 func (t *orphanTable) room(p *orphanPlace, id probes.SpanID, now time.Time) bool {
 	if t.lives >= maxLives || len(p.lives) >= maxPlaceLives || (p.skipped && id.Seq <= p.before) {
 		return false

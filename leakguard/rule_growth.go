@@ -42,7 +42,7 @@ func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump 
 				if index == nil {
 					index = indexDump(ev.Dump)
 				}
-				p.decision = index.decide(p.root, ev.At.Sub(c.oldest), table.timing)
+				p.decision = index.decide(p.root, ev.At.Sub(c.oldest))
 				p.decision.at = ev.At
 			}
 			p.decision.refused = ev.DumpRefused

@@ -74,18 +74,28 @@ func (c *orphanCensus) need() int {
 
 // level judges the place by rule O; 0 is nothing to say.
 func (c *orphanCensus) level(now time.Time, t timing) level {
-	need := c.need()
+	growing := c.growing(now, t)
 	switch {
-	case c.aged >= need && c.cohorts >= need && c.agedSurplus >= pendingSpans && c.growing(now, t) &&
-		float64(c.agedEnded) <= maxEnded*float64(c.aged+c.agedEnded):
+	case growing && c.fires():
 		return levelFiring
-	case c.confirmed >= pendingSpans && c.pendingCohorts >= pendingSpans && c.confirmedSurplus >= 1 && c.growing(now, t) &&
-		4*c.lateEnded <= c.confirmed:
+	case growing && c.isPending():
 		return levelPending
 	case c.aged >= 2 || (c.aged == 1 && now.Sub(c.oldest) >= t.resolve):
 		return levelListed
 	}
 	return 0
+}
+
+// fires reports whether a place that grows has enough survivors, several of them on one object, of which few ever ended.
+func (c *orphanCensus) fires() bool {
+	need := c.need()
+	return c.aged >= need && c.cohorts >= need && c.agedSurplus >= pendingSpans &&
+		float64(c.agedEnded) <= maxEnded*float64(c.aged+c.agedEnded)
+}
+
+// isPending reports whether a place that grows may be one that fires later. One of which a quarter has ended is not.
+func (c *orphanCensus) isPending() bool {
+	return c.confirmed >= pendingSpans && c.pendingCohorts >= pendingSpans && c.confirmedSurplus >= 1 && 4*c.lateEnded <= c.confirmed
 }
 
 // judgeOrphans gives rule O's signals.

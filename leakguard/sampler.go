@@ -196,10 +196,10 @@ func (s *sampler) logChanges(findings []Finding) {
 		if s.states[f.Fingerprint] == f.State {
 			continue
 		}
-		switch f.State {
-		case StateFiring:
+		if f.State == StateFiring {
 			s.guard.log.Info("leak found", f.logValues()...)
-		case StateResolved:
+		}
+		if f.State == StateResolved {
 			s.guard.log.Info("leak resolved", f.logValues()...)
 		}
 	}

@@ -1,6 +1,7 @@
 package leakguard
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leakguard/leakguard/stackmatch"
@@ -90,7 +91,7 @@ func (f *Finding) addStack(stack []frame.Frame) {
 			return
 		}
 	}
-	f.Stacks = append(f.Stacks[:len(f.Stacks):len(f.Stacks)], stack) // a copy: earlier reports share the old slice
+	f.Stacks = append(slices.Clip(f.Stacks), stack) // a copy: earlier reports share the old slice
 }
 
 func sameFunctions(a, b []frame.Frame) bool {
