@@ -26,10 +26,9 @@ func (o Origin) String() string {
 }
 
 // OriginOf says whose code a function with this full name is, when main is the main module's path ("" for unknown).
-// Package main itself always is the main module's.
+// Package main itself always is the main module's; what the main module has vendored is not.
 func OriginOf(function, main string) Origin {
-	pkg := Package(function)
-	pkg = strings.TrimSuffix(pkg, "_test")
+	pkg := strings.TrimSuffix(withoutVendor(Package(function)), "_test")
 	switch {
 	case isOwn(pkg):
 		return Kubernetes
@@ -43,19 +42,26 @@ func OriginOf(function, main string) Origin {
 	return Library
 }
 
-// IsStandard reports whether an import path belongs to the standard library: its first element has no dot. A copy under
-// a vendor folder of the standard library counts too.
+// IsStandard reports whether an import path belongs to the standard library, or is empty. A copy under the standard
+// library's own vendor folder counts too. A module may lack the dot in its first element that go get wants, as in
+// "module operator", so the first element must be one of the standard library's.
 func IsStandard(pkg string) bool {
 	first, _, _ := strings.Cut(pkg, "/")
-	return !strings.Contains(first, ".")
+	switch first {
+	case "", "archive", "arena", "bufio", "builtin", "bytes", "cmp", "compress", "container", "context", "crypto",
+		"database", "debug", "embed", "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index",
+		"internal", "io", "iter", "log", "maps", "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp",
+		"runtime", "simd", "slices", "sort", "strconv", "strings", "structs", "sync", "syscall", "testing", "text", "time",
+		"unicode", "unique", "unsafe", "vendor", "weak":
+		return true
+	}
+	return false
 }
 
 // IsKubernetes reports whether an import path is one of the libraries that every operator is built on, whose frames
 // never are the place to fix. Vendored copies count.
 func IsKubernetes(pkg string) bool {
-	if i := strings.LastIndex(pkg, "/vendor/"); i >= 0 {
-		pkg = pkg[i+len("/vendor/"):]
-	}
+	pkg = withoutVendor(pkg)
 	for _, module := range []string{
 		"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api", "k8s.io/apiserver", "k8s.io/utils", "k8s.io/klog",
 		"k8s.io/component-base", "k8s.io/kube-openapi", "k8s.io/apiextensions-apiserver",
@@ -67,6 +73,14 @@ func IsKubernetes(pkg string) bool {
 		}
 	}
 	return false
+}
+
+// withoutVendor gives the path of a vendored package, or function, as it is outside the vendor folder.
+func withoutVendor(path string) string {
+	if i := strings.LastIndex(path, "/vendor/"); i >= 0 {
+		return path[i+len("/vendor/"):]
+	}
+	return path
 }
 
 // isOwn reports whether a package is leakguard's own instrumentation, which wraps the user's code and so stands in

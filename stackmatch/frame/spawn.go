@@ -27,9 +27,7 @@ var inlinedSpawners = [...]string{
 // IsSpawner reports whether a function is a helper that starts goroutines for others, such as sync.(*WaitGroup).Go, or a
 // closure of one. Vendored copies count.
 func IsSpawner(function string) bool {
-	if i := strings.LastIndex(function, "/vendor/"); i >= 0 {
-		function = function[i+len("/vendor/"):]
-	}
+	function = withoutVendor(function)
 	for _, s := range spawners {
 		if rest, ok := strings.CutPrefix(function, s); ok && (rest == "" || rest[0] == '.') {
 			return true

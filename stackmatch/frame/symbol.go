@@ -45,9 +45,11 @@ func Split(function string) Symbol {
 }
 
 // Package gives the import path of a function's full name: the part up to the first dot behind the last slash.
-// Slashes inside type arguments or receivers do not count.
+// Slashes inside type arguments or receivers do not count, and the dot in the usual endings of import paths, ".v3" and
+// ".go", is part of the path.
 //
 //	Package("k8s.io/client-go/tools/cache.(*controller).Run") // "k8s.io/client-go/tools/cache"
+//	Package("gopkg.in/yaml.v3.Unmarshal")                     // "gopkg.in/yaml.v3"
 func Package(function string) string {
 	end := len(function)
 	if i := strings.IndexAny(function, "[("); i >= 0 {
@@ -58,7 +60,23 @@ func Package(function string) string {
 	if dot < 0 {
 		return ""
 	}
-	return function[:slash+dot]
+	dot += slash
+	if slash > 0 {
+		ending, _, more := strings.Cut(function[dot+1:], ".")
+		if more && isPathEnding(ending) {
+			dot += 1 + len(ending)
+		}
+	}
+	return function[:dot]
+}
+
+// isPathEnding tells "v3" and "go", which end import paths behind a dot. A function or type of that name does not occur.
+func isPathEnding(s string) bool {
+	if s == "go" {
+		return true
+	}
+	digits, ok := strings.CutPrefix(s, "v")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // isClosure tells the compiler's names for functions inside functions from a method's name.
