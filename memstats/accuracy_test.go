@@ -33,11 +33,13 @@ type collector struct {
 	live      float64 // after the last cycle
 	allocated float64 // since then
 	cycles    float64
+	held      float64 // what the heap held at the last step
 	jitter    *rand.Rand
 }
 
 func (c *collector) step(live float64) {
-	c.allocated += c.rate * tick.Seconds() * (0.5 + c.jitter.Float64())
+	c.allocated += c.rate*tick.Seconds()*(0.5+c.jitter.Float64()) + max(0, live-c.held)
+	c.held = live
 	room := max(c.live, 4*mib) * c.gogc / 100
 	if c.limit > 0 {
 		room = max(mib, min(room, c.limit-c.live))

@@ -101,7 +101,7 @@ func drivenShapes() []loadShape {
 				if inDay < 2*time.Hour {
 					q.load = 40 + r.NormFloat64()
 					q.goroutines += 100
-					q.live += 60 * mib * fraction(inDay, 0, 20*time.Minute)
+					q.live += 60 * mib * fraction(inDay, 0, 12*time.Minute)
 				}
 			})
 		}},
