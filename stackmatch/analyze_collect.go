@@ -148,6 +148,15 @@ func (m *match) claim(rules *RuleSet, groups []Group, claimed map[*Group]bool, l
 	}
 }
 
+// units is how many leading goroutines the match has.
+func (m *match) units() int {
+	n := 0
+	for _, g := range m.leaders {
+		n += g.Count
+	}
+	return n
+}
+
 // total is how many goroutines the match has.
 func (m *match) total() int {
 	n := 0
@@ -188,8 +197,8 @@ func (c *Context) blame(g *Group, r *Rule) (f frame.Frame, visible bool) {
 	case "behind-blocked-ticket":
 		return pileCulprit(c.piles[g].root), true
 	case "copies-of-one-controller":
-		if f, ok := c.firstStarter(g); ok {
-			return f, true
+		if starter, ok := c.firstStarter(g); ok {
+			return starter, true
 		}
 	}
 	f, origin, ok := c.culpritOf(g)

@@ -2,6 +2,7 @@ package stackmatch
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func displayFrame(f frame.Frame) frame.Frame {
 // judge weighs a match against the earlier dumps and the number of objects.
 func (a *analyzer) judge(m *match) judgement {
 	r := m.rule.rule
-	j := judgement{verdict: r.Verdict, count: max(m.total()-a.byDesign(m), 0)}
+	j := judgement{verdict: r.VerdictFor(m.units(), false), count: max(m.total()-a.byDesign(m), 0)}
 	a.describe(m, &j)
 	counts := a.history(m)
 	if len(counts) > 1 {
@@ -139,7 +140,7 @@ func (a *analyzer) byDesign(m *match) int {
 }
 
 // countsObjects reports whether a rule is about goroutines of which there may be one for each object.
-func countsObjects(r *Rule) bool { return r.Growing != "" || r.Verdict == VerdictSuspect }
+func countsObjects(r *Rule) bool { return r.Growing != "" || r.Enough > 0 || r.Verdict == VerdictSuspect }
 
 // history is how many goroutines with the shapes of a match each dump has; the last is the match's own number.
 func (a *analyzer) history(m *match) []int {
@@ -158,16 +159,10 @@ func (a *analyzer) history(m *match) []int {
 func (a *analyzer) judgeHistory(m *match, j *judgement, counts []int) {
 	r := m.rule.rule
 	grown := grownCounts(counts)
-	suspectBefore := a.saidBefore(m)
 	switch {
-	case grown && r.Growing != "" && plateau(counts):
-		j.because("grew %s and then stood still, which a pool does too", steps(counts))
-	case grown && r.Growing != "":
-		j.verdict = r.Growing
-		j.because("grew %s", steps(counts))
 	case grown:
-		j.because("grew %s", steps(counts))
-	case r.Verdict == VerdictSuspect && r.Growing != "":
+		a.judgeGrown(m, j, counts)
+	case r.undecided(m.units()):
 		j.verdict, j.category = VerdictBenign, "benign-steady"
 		turned := a.turnover(m)
 		if turned != "" {
@@ -177,7 +172,20 @@ func (a *analyzer) judgeHistory(m *match, j *judgement, counts []int) {
 	default:
 		j.because("counts in the dumps: %s", steps(counts))
 	}
-	if grown && (r.Blame == "" || !suspectBefore) {
+}
+
+// judgeGrown judges a match that has grown. What was there at first counts when the first dump alone was already
+// suspect and the rule is about a pattern of a library, of which none is meant to be there.
+func (a *analyzer) judgeGrown(m *match, j *judgement, counts []int) {
+	r := m.rule.rule
+	switch {
+	case plateau(counts) && r.undecided(m.units()):
+		j.because("grew %s and then stood still, which a pool does too", steps(counts))
+	default:
+		j.verdict = r.VerdictFor(m.units(), true)
+		j.because("grew %s", steps(counts))
+	}
+	if r.Blame == "" || !a.saidBefore(m) {
 		j.count = counts[len(counts)-1] - counts[0]
 	}
 }
@@ -265,7 +273,7 @@ func (a *analyzer) judgeObjects(j *judgement, counts []int) {
 func steps(counts []int) string {
 	parts := make([]string, len(counts))
 	for i, n := range counts {
-		parts[i] = fmt.Sprint(n)
+		parts[i] = strconv.Itoa(n)
 	}
 	return strings.Join(parts, " → ")
 }

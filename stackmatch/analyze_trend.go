@@ -107,18 +107,22 @@ func trendOf(counts []int) Trend {
 	switch {
 	case near(first, last) && near(peak, first):
 		return TrendSteady
+	case last < first && near(peak, first):
+		return shrink(last)
 	case last < peak-(peak-first)/2:
-		if last < first && !near(first, last) && near(peak, first) {
-			return shrink(last)
-		}
 		return TrendBurst
 	case last < first:
 		return shrink(last)
-	case first == 0 && len(counts) == 2:
-		return TrendNew
-	case stepped(counts):
+	}
+	return riseOf(counts)
+}
+
+// riseOf names a series that ends higher than it began.
+func riseOf(counts []int) Trend {
+	switch {
+	case len(counts) > 2 && stepped(counts):
 		return TrendStaircase
-	case first == 0:
+	case counts[0] == 0:
 		return TrendNew
 	}
 	return TrendGrowing

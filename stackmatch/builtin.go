@@ -6,11 +6,13 @@ import "slices"
 // waits, and what is harmless. The slice and all that it points to are new on each call.
 func Builtin() []Rule {
 	return slices.Concat(
-		lockRules(), httpRules(), watchRules(), informerRules(), queueRules(), libraryRules(), harmlessRules(), waitRules(), growthRules(),
+		lockRules(), lockWaitRules(), httpRules(), requestRules(), watchRules(), eventRules(),
+		handlerRules(), informerRules(), sessionRules(), queueRules(), grpcRules(), libraryRules(),
+		harmlessRules(), servedRules(), waitRules(), stuckRules(), growthRules(), pileRules(),
 	)
 }
 
-// cacheName, watchName and the others are where names begin that many rules need.
+// How names begin that many rules need.
 const (
 	clientGo          = "k8s.io/client-go/"
 	cacheName         = clientGo + "tools/cache."
@@ -58,6 +60,12 @@ func lockRules() []Rule {
 			Advice:  "Look for a return or panic between Lock and Unlock in the named function's type, and use defer.",
 			Verdict: VerdictLeak, Match: Match{Predicate: "lock-holder-unknown"},
 		},
+	}
+}
+
+// lockWaitRules are about locks that are held for long.
+func lockWaitRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-105", Title: "a lock is held during slow work", Severity: SeverityWarning,
 			Categories: []string{"lock-contention"},
@@ -84,6 +92,15 @@ func lockRules() []Rule {
 			Advice:     "Give the workers the reconcile's context and a deadline, and let them select on it.",
 			Verdict:    VerdictLeak,
 			Match:      Match{Frames: []Pattern{Exact("sync.(*WaitGroup).Wait"), Exact(controllerRuntime + "internal/controller.(*Controller).reconcileHandler")}, MinWait: minutes(10)},
+		},
+		{
+			ID: "GOR-109", Title: "a shutdown waits for goroutines that do not end", Severity: SeverityWarning,
+			Categories: []string{"deadlock-waitgroup"},
+			Doc:        "A function that stops, closes or drains something has waited ten minutes or longer for a WaitGroup: what it told to end does not.",
+			Sources:    []string{"sync.WaitGroup"},
+			Advice:     "See that each goroutine of the group selects on the stop signal, also while it sends; wait with a deadline.",
+			Verdict:    VerdictLeak,
+			Match:      Match{Frames: []Pattern{Exact("sync.(*WaitGroup).Wait"), Regexp(`(?i)[.)](stop|shutdown|close|drain)\w*(\.func[\d.]+)?$`)}, MinWait: minutes(10)},
 		},
 		{
 			ID: "GOR-106", Title: "goroutines queue behind one that is blocked in a send", Severity: SeverityWarning,

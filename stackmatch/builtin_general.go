@@ -34,10 +34,10 @@ func waitRules() []Rule {
 		{
 			ID: "GOR-504", Title: "pollers were started by a goroutine that is gone", Severity: SeverityWarning,
 			Categories: []string{"ticker-poller"},
-			Doc:        "Twenty or more pollers of one place were started by one goroutine that has ended. What started them cannot stop them any more, but something else may.",
+			Doc:        "Twenty or more pollers of one place were started by one goroutine that has ended. What started them cannot stop them any more, and nobody polls the same thing twenty times on purpose.",
 			Sources:    []string{"prometheus-operator/prometheus-operator#8593"},
 			Advice:     "Tie the poller to a context that ends with its user.",
-			Verdict:    VerdictSuspect, Growing: VerdictLeak, Trap: "S1-14b",
+			Verdict:    VerdictLeak, Trap: "S1-14b",
 			Match: Match{Frames: []Pattern{Regexp(`^k8s\.io/apimachinery/pkg/util/wait\.(Poll|loopCondition|Until|JitterUntil|BackoffUntil)`)}, MinCount: 20, Predicate: "one-dead-creator"},
 		},
 		{
@@ -50,6 +50,12 @@ func waitRules() []Rule {
 			Verdict: VerdictLeak, Trap: "S1-07",
 			Match: Match{WaitReasons: []string{"chan send"}, MinCount: 3, MinWait: minutes(5)},
 		},
+	}
+}
+
+// stuckRules are about goroutines that are blocked in sends, proved lost or stuck in a reconcile.
+func stuckRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-506", Title: "a goroutine has been blocked in a channel send for long", Severity: SeverityInfo,
 			Categories: []string{"chan-send-abandoned"},
@@ -98,7 +104,7 @@ func waitRules() []Rule {
 	}
 }
 
-// growthRules are the last: many goroutines of one place, and growth between dumps.
+// growthRules are about growth between dumps.
 func growthRules() []Rule {
 	lease := Regexp(`(?i)leader-?election[^ ]*$`)
 	return []Rule{
@@ -149,6 +155,12 @@ func growthRules() []Rule {
 			Verdict: VerdictSuspect, Growing: VerdictLeak,
 			Match: Match{MinCount: 20, Predicate: "library-daemon"},
 		},
+	}
+}
+
+// pileRules are the last: many goroutines of one place.
+func pileRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-604", Title: "goroutines of one place have grown", Severity: SeverityInfo,
 			Categories: []string{"goroutine-growth"},
@@ -182,7 +194,6 @@ func growthRules() []Rule {
 
 // harmlessRules name what looks like a leak to a checker that only counts, and is none.
 func harmlessRules() []Rule {
-	serverWatch := Regexp(serverWatchExpression)
 	return []Rule{
 		{
 			ID: "GOR-901", Title: "a library's daemon, one for the process", Severity: SeverityInfo,
@@ -211,6 +222,13 @@ func harmlessRules() []Rule {
 			Verdict:    VerdictBenign, Growing: VerdictBenign,
 			Match: Match{Frames: []Pattern{Regexp(`^net/http\.\(\*conn\)\.serve$|^net/http\.\(\*http2serverConn\)\.|http2\.\(\*serverConn\)\.`)}, MinCount: 20, Predicate: "not-long-parked"},
 		},
+	}
+}
+
+// servedRules are about goroutines whose number the clients own.
+func servedRules() []Rule {
+	serverWatch := Regexp(serverWatchExpression)
+	return []Rule{
 		{
 			ID: "GOR-905", Title: "readers of live watches", Severity: SeverityInfo,
 			Categories: []string{"benign-live-watches"},
@@ -228,6 +246,15 @@ func harmlessRules() []Rule {
 			Advice:     "Nothing to do while requests and watches have one count.",
 			Verdict:    VerdictBenign,
 			Match:      Match{Frames: []Pattern{serverWatch}, MinCount: 20, Predicate: "not-long-parked"},
+		},
+		{
+			ID: "GOR-907", Title: "goroutines that run", Severity: SeverityInfo,
+			Categories: []string{"benign-load"},
+			Doc:        "Twenty or more goroutines of one place are running or runnable: they wait for a processor, not for somebody.",
+			Sources:    []string{"runtime/runtime2.go"},
+			Advice:     "If there are too many, bound them with a semaphore.",
+			Verdict:    VerdictBenign,
+			Match:      Match{WaitReasons: []string{"running", "runnable"}, MinCount: 20},
 		},
 		{
 			ID: "GOR-904", Title: "streams of a gRPC server", Severity: SeverityInfo,

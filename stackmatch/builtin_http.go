@@ -1,6 +1,6 @@
 package stackmatch
 
-// httpRules are about net/http's client side.
+// httpRules are about the connections of net/http's client.
 func httpRules() []Rule {
 	readLoop := Exact("net/http.(*persistConn).readLoop")
 	writeLoop := Exact("net/http.(*persistConn).writeLoop")
@@ -44,6 +44,13 @@ func httpRules() []Rule {
 			Verdict: VerdictSuspect, Growing: VerdictLeak, Trap: "S2-13c/d", Blame: "net/http.(*Transport).dialConn", Companions: []Pattern{writeLoop},
 			Match: Match{Frames: []Pattern{Exact("bufio.(*Reader).Peek"), readLoop}, MinCount: 26},
 		},
+	}
+}
+
+// requestRules are about requests and listeners.
+func requestRules() []Rule {
+	writeLoop := Exact("net/http.(*persistConn).writeLoop")
+	return []Rule{
 		{
 			ID: "GOR-205", Title: "HTTP/2 connections pile up", Severity: SeverityWarning,
 			Categories: []string{"http-transport-per-call"},
@@ -57,12 +64,12 @@ func httpRules() []Rule {
 		{
 			ID: "GOR-002", Title: "an HTTP request waits for its answer without a deadline", Severity: SeverityWarning,
 			Categories: []string{"http-no-timeout"},
-			Doc: "A request has waited five minutes or longer for the response's header: the server hangs and neither the client nor the request's context sets a limit. " +
+			Doc: "A request has waited ten minutes or longer for the response's header: the server hangs and neither the client nor the request's context sets a limit. One or two may be long polls. " +
 				"The article's form of this rule asked for runtime.gopark below net/http, which no dump prints.",
 			Sources: []string{"net/http.Client.Timeout"},
 			Advice:  "Pass a context with a deadline to http.NewRequestWithContext, or set Client.Timeout.",
-			Verdict: VerdictLeak, Trap: "S1-05", Companions: []Pattern{writeLoop},
-			Match: Match{Frames: []Pattern{Regexp(`^net/http\.\(\*(persistConn|http2ClientConn)\)\.roundTrip$|http2\.\(\*ClientConn\)\.(RoundTrip|roundTrip)$`)}, MinWait: minutes(5)},
+			Verdict: VerdictLeak, Enough: 3, Trap: "S1-05", Companions: []Pattern{writeLoop},
+			Match: Match{Frames: []Pattern{Regexp(`^net/http\.\(\*(persistConn|http2ClientConn)\)\.roundTrip$|http2\.\(\*ClientConn\)\.(RoundTrip|roundTrip)$`)}, MinWait: minutes(10)},
 		},
 		{
 			ID: "GOR-206", Title: "many HTTP requests wait for their answer", Severity: SeverityWarning,

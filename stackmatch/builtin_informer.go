@@ -1,7 +1,7 @@
 package stackmatch
 
-// informerRules are about informers, their handlers and the clients below them.
-func informerRules() []Rule {
+// handlerRules are about event handlers.
+func handlerRules() []Rule {
 	run := Exact(cacheName + "(*processorListener).run")
 	pop := Exact(cacheName + "(*processorListener).pop")
 	handlerAdvice := "Add a handler once per informer, keep the registration and call RemoveEventHandler when the user of it goes."
@@ -57,6 +57,12 @@ func informerRules() []Rule {
 				Predicate: "copies-of-one-controller",
 			},
 		},
+	}
+}
+
+// informerRules are about informers and caches.
+func informerRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-319", Title: "caches are started with a context that never ends", Severity: SeverityWarning,
 			Categories: []string{"remote-cluster-cache"},
@@ -96,13 +102,19 @@ func informerRules() []Rule {
 				"not seven, and the queue is not the culprit.",
 			Sources: []string{"kubernetes/client-go#939"},
 			Advice:  "Make one rest.Config and clientset for each identity and share it.",
-			Verdict: VerdictLeak, Trap: "S2-13b", Blame: clientGo + "transport.(*dynamicClientCert).Run",
+			Verdict: VerdictLeak, Enough: 20, Trap: "S2-13b", Blame: clientGo + "transport.(*dynamicClientCert).Run",
 			Companions: []Pattern{
 				Prefix(clientGo + "util/workqueue."), Prefix(waitName + "PollImmediateUntil"), Prefix(waitName + "poller."),
 				Prefix(clientGo + "transport.(*dynamicClientCert)."),
 			},
 			Match: Match{Leaf: Regexp(`^k8s\.io/client-go/transport\.\(\*(dynamicClientCert|certRotatingDialer)\)\.[rR]un$`), MinCount: 5},
 		},
+	}
+}
+
+// sessionRules are about clients and their sessions.
+func sessionRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-317", Title: "exec streams are left open", Severity: SeverityWarning,
 			Categories: []string{"exec-stream"},

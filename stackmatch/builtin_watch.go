@@ -4,7 +4,7 @@ package stackmatch
 // like them.
 const serverWatchExpression = `(?i)\(\*\w*(watchserver|serverwatchstream|cachewatcher|watchstream)\)\.`
 
-// watchRules are about Kubernetes watches and events.
+// watchRules are about Kubernetes watches that nobody reads.
 func watchRules() []Rule {
 	receive := Exact(apiWatchName + "(*StreamWatcher).receive")
 	decode := Regexp(`\.Decode$`)
@@ -14,23 +14,23 @@ func watchRules() []Rule {
 	}
 	return []Rule{
 		{
-			ID: "GOR-301", Title: "watches are abandoned without Stop", Severity: SeverityWarning,
+			ID: "GOR-302", Title: "watches have had an event that nobody takes for minutes", Severity: SeverityWarning,
 			Categories: []string{"watch-not-stopped"},
-			Doc: "The watch's goroutine has an event and nobody takes it: it is parked in a channel send (apimachinery up to 0.27) or in select (later), while a live watch is in Decode. " +
-				"Cancelling the context does not end it; only Stop or draining the channel does.",
-			Sources: []string{"kuberhealthy/kuberhealthy#533", "k8s.io/apimachinery/pkg/watch/streamwatcher.go"},
-			Advice:  "Call Stop on every watch.Interface, with defer, on every path.",
-			Verdict: VerdictLeak, Trap: "S2-16", Blame: apiWatchName + "(*StreamWatcher).receive", Companions: streams,
-			Match: Match{Leaf: receive, WaitReasons: []string{"chan send", "select"}, MinCount: 3},
-		},
-		{
-			ID: "GOR-302", Title: "a watch has had an event that nobody takes for minutes", Severity: SeverityWarning,
-			Categories: []string{"watch-not-stopped"},
-			Doc:        "One or two watches have been parked for five minutes or longer with an event that nobody takes.",
+			Doc:        "Watches have been parked for five minutes or longer with an event that nobody takes: parked in a channel send (apimachinery up to 0.27) or in select (later), while a live watch is in Decode.",
 			Sources:    []string{"kuberhealthy/kuberhealthy#533"},
 			Advice:     "Call Stop on every watch.Interface, with defer, on every path.",
 			Verdict:    VerdictLeak, Trap: "S1-03b", Blame: apiWatchName + "(*StreamWatcher).receive", Companions: streams,
 			Match: Match{Leaf: receive, WaitReasons: []string{"chan send", "select"}, MinWait: minutes(5)},
+		},
+		{
+			ID: "GOR-301", Title: "watches are abandoned without Stop", Severity: SeverityWarning,
+			Categories: []string{"watch-not-stopped"},
+			Doc: "The watch's goroutines have an event and nobody takes it: each is parked in a channel send (apimachinery up to 0.27) or in select (later), while a live watch is in Decode. " +
+				"Cancelling the context does not end it; only Stop or draining the channel does.",
+			Sources: []string{"kuberhealthy/kuberhealthy#533", "k8s.io/apimachinery/pkg/watch/streamwatcher.go"},
+			Advice:  "Call Stop on every watch.Interface, with defer, on every path.",
+			Verdict: VerdictLeak, Enough: 10, Trap: "S2-16", Blame: apiWatchName + "(*StreamWatcher).receive", Companions: streams,
+			Match: Match{Leaf: receive, WaitReasons: []string{"chan send", "select"}, MinCount: 3},
 		},
 		{
 			ID: "GOR-303", Title: "watches are open that nobody reads", Severity: SeverityWarning,
@@ -63,6 +63,12 @@ func watchRules() []Rule {
 				WaitReasons: []string{"chan send"}, MinCount: 3, MinWait: minutes(5), Predicate: "not-stuck-sibling",
 			},
 		},
+	}
+}
+
+// eventRules are about wrappers of watches, Events and servers of watches.
+func eventRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-306", Title: "Events are emitted faster than they are sent", Severity: SeverityWarning,
 			Categories: []string{"event-recorder-backpressure"},
@@ -70,7 +76,7 @@ func watchRules() []Rule {
 				"They drain when the load stops: it is unbounded queueing.",
 			Sources: []string{"chaos-mesh/chaos-mesh#3761"},
 			Advice:  "Emit fewer Events: only on a change of state, not in every Reconcile; a goroutine in rest.(*Request).tryThrottle shows that the sink is throttled.",
-			Verdict: VerdictLeak, Blame: clientGo + "tools/record.(*recorderImpl).generateEvent.func1",
+			Verdict: VerdictLeak, Enough: 200, Blame: clientGo + "tools/record.(*recorderImpl).generateEvent.func1",
 			Match: Match{Frames: []Pattern{Prefix(apiWatchName + "(*Broadcaster).Action"), Prefix(clientGo + "tools/record.(*recorderImpl).generateEvent")}, MinCount: 20},
 		},
 		{

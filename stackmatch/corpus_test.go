@@ -117,7 +117,7 @@ func gunzip(t *testing.T, name string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
@@ -136,26 +136,25 @@ func buildCommand(t *testing.T) string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	if out, err := exec.Command("go", "build", "-o", name, "./cmd/stackmatch").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", name, "./cmd/stackmatch").CombinedOutput(); err != nil {
 		t.Fatalf("building the command: %v\n%s", err, out)
 	}
 	return name
 }
 
 // runCommand analyses files with the command and checks that its exit status fits.
-func runCommand(t *testing.T, command string, objects string, files ...string) stackmatch.Analysis {
+func runCommand(t *testing.T, command, objects string, files ...string) stackmatch.Analysis {
 	t.Helper()
 	args := []string{"-o", "json"}
 	if objects != "" {
 		args = append(args, "--objects", objects)
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command(command, append(args, files...)...)
+	cmd := exec.CommandContext(t.Context(), command, append(args, files...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	status := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		status = exit.ExitCode()
 	} else if err != nil {
 		t.Fatal(err)
@@ -293,7 +292,7 @@ func TestCorpusSingleDumps(t *testing.T) {
 type corpusScore struct {
 	rows                           [][]string
 	leaks, found, alarms           int
-	culprits, right                int
+	right                          int
 	byCategory                     map[string][2]int // culprits right, cases
 	benign, benignRight, countsOff int
 }
@@ -303,7 +302,7 @@ func (s *corpusScore) add(c corpusCase, got corpusResult) {
 	if got.verdict != c.want.Verdict {
 		mark = "WRONG"
 	}
-	s.rows = append(s.rows, []string{c.name, c.want.Category, string(c.want.Verdict), string(got.verdict), mark, fmt.Sprint(got.count), got.culprit})
+	s.rows = append(s.rows, []string{c.name, c.want.Category, string(c.want.Verdict), string(got.verdict), mark, strconv.FormatInt(got.count, 10), got.culprit})
 	if got.verdict == stackmatch.VerdictLeak {
 		s.alarms++
 	}
@@ -337,11 +336,11 @@ func (s *corpusScore) add(c corpusCase, got corpusResult) {
 func (s *corpusScore) table() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "case\tcategory\twant\tgot\t\tcount\tculprit")
+	_, _ = fmt.Fprintln(w, "case\tcategory\twant\tgot\t\tcount\tculprit")
 	for _, row := range s.rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	w.Flush()
+	_ = w.Flush() // into memory
 	fmt.Fprintf(&b, "recall %d of %d leaks; precision %d of %d alarms; benign and suspect right %d of %d; culprit right %d of %d; counts off %d\n",
 		s.found, s.leaks, s.found, s.alarms, s.benignRight, s.benign, s.right, s.leaks, s.countsOff)
 	var names []string

@@ -18,6 +18,7 @@ func groupPredicates() []Predicate {
 		{Name: "proved-leaked", Doc: "The runtime's leak profile has marked at least one goroutine of the group: it can never run again.", holds: provedLeaked},
 		{Name: "one-dead-creator", Doc: "At least ten goroutines of user code in the group were started by one goroutine that has ended.", holds: oneDeadCreator},
 		{Name: "dead-creators-cohorts", Doc: "As one-dead-creator, and the goroutines were parked at different times, all of them ten minutes ago or longer.", holds: deadCreatorsCohorts},
+		{Name: "locked-to-thread", Doc: "Most goroutines of the group are locked to their thread.", holds: lockedToThread},
 		{Name: "poller", Doc: "The goroutine runs now and then: it polls, ticks or sleeps.", holds: func(g *Group, _ *Context) bool { return isPoller(g) }},
 		{Name: "library-daemon", Doc: "All user code on the stack, the creator included, is of one library that is not part of Kubernetes.", holds: libraryDaemon},
 		{Name: "stuck-sibling", Doc: "Goroutines with the same creator or the same outer function are blocked for good in a channel send.", holds: stuckSibling},
@@ -156,8 +157,8 @@ func blockedInSend(g *Group) bool {
 
 // userRoot is the outermost function of user code on a stack: what its go statement started.
 func userRoot(g *Group, main string) (string, bool) {
-	for i := len(g.Stack) - 1; i >= 0; i-- {
-		name := plainName(g.Stack[i].Function)
+	for _, f := range slices.Backward(g.Stack) {
+		name := plainName(f.Function)
 		if frame.OriginOf(name, main) >= frame.Library {
 			return name, true
 		}
@@ -196,4 +197,15 @@ func firstElements(pkg string) string {
 		at += i + 1
 	}
 	return pkg[:at-1]
+}
+
+// lockedToThread reports whether most of a group holds a thread.
+func lockedToThread(g *Group, in *Context) bool {
+	n := 0
+	for _, m := range g.Members {
+		if m >= 0 && m < len(in.members) && in.members[m].Locked {
+			n++
+		}
+	}
+	return n*2 > g.Count
 }

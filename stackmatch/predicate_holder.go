@@ -164,8 +164,8 @@ func withoutClosure(function string) string {
 	return strings.TrimSuffix(function, "."+s.Closure)
 }
 
-// addWaitGroups finds goroutines that wait for a [sync.WaitGroup], or an errgroup, whose workers, started by the same function, are blocked
-// in a channel send: nobody receives until the wait is over.
+// addWaitGroups finds goroutines that wait for a [sync.WaitGroup], or an errgroup, whose workers, started by the same
+// function, are blocked in a channel send: nobody receives until the wait is over.
 func (t *lockTable) addWaitGroups(others []waiter, main string) {
 	for i := range others {
 		w := &others[i]

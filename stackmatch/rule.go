@@ -25,6 +25,9 @@ type Rule struct {
 	Verdict Verdict `json:"verdict"`
 	// Growing is the verdict once the group has grown between dumps; empty means Verdict. It is never milder than Verdict.
 	Growing Verdict `json:"growing,omitempty"`
+	// Enough is from how many goroutines on one dump is enough for Verdict: fewer are suspect, until they grow. It does not
+	// count companions. 0 means any number.
+	Enough int `json:"enough,omitempty"`
 	// Trap is the row of the catalogue of measured traps that it belongs to, such as "S1-07"; empty when there is none.
 	Trap string `json:"trap,omitempty"`
 	// Blame is the function to name when the code to fix is in no frame of the main module: the pattern's own name.
@@ -85,6 +88,22 @@ func Prefix(start string) Pattern { return Pattern{Prefix: start} }
 
 // Regexp gives the pattern for functions whose name a regular expression matches.
 func Regexp(expression string) Pattern { return Pattern{Regexp: expression} }
+
+// VerdictFor gives the rule's verdict on a number of goroutines that have, or have not, grown between dumps.
+func (r *Rule) VerdictFor(count int, grown bool) Verdict {
+	if grown && r.Growing != "" {
+		return r.Growing
+	}
+	if !grown && count < r.Enough && r.Verdict == VerdictLeak {
+		return VerdictSuspect
+	}
+	return r.Verdict
+}
+
+// undecided reports whether a dump without growth, beside one with as many goroutines, clears the suspicion of one dump.
+func (r *Rule) undecided(count int) bool {
+	return r.VerdictFor(count, false) == VerdictSuspect && (r.Growing != "" || r.Enough > 0)
+}
 
 // isZero reports whether the pattern is not set.
 func (p Pattern) isZero() bool { return p == Pattern{} }

@@ -89,7 +89,11 @@ func compileRule(rule *Rule, place int) (compiledRule, error) {
 	}
 	c.checkTexts(rule)
 	c.checkVerdicts(rule)
+	if rule.Enough < 0 {
+		c.wrong("enough", "%d is negative", rule.Enough)
+	}
 	c.checkBounds(&rule.Match)
+	c.checkWords(&rule.Match)
 	out := compiledRule{
 		rule:       rule,
 		frames:     c.patterns("match.frames", rule.Match.Frames),
@@ -157,33 +161,39 @@ func (c *compiler) checkBounds(m *Match) {
 	if m.MinWait < 0 {
 		c.wrong("match.minWait", "%v is negative", m.MinWait)
 	}
+	if !m.asks() {
+		c.wrong("match", "is empty: it would match every group")
+	}
+}
+
+// checkWords sees that wait reasons and labels are not empty.
+func (c *compiler) checkWords(m *Match) {
 	for i, reason := range m.WaitReasons {
 		if strings.TrimSpace(reason) == "" {
 			c.wrong(fmt.Sprintf("match.waitReasons[%d]", i), "is empty")
 		}
 	}
-	for key := range m.Labels {
-		if key == "" {
-			c.wrong("match.labels", "has an empty key")
-		}
+	if _, ok := m.Labels[""]; ok {
+		c.wrong("match.labels", "has an empty key")
 	}
-	asks := len(m.Frames) > 0 || !m.Leaf.isZero() || !m.CreatedBy.isZero() || len(m.WaitReasons) > 0 ||
+}
+
+// asks reports whether a match has a condition beside the counts.
+func (m *Match) asks() bool {
+	return len(m.Frames) > 0 || !m.Leaf.isZero() || !m.CreatedBy.isZero() || len(m.WaitReasons) > 0 ||
 		m.MinWait > 0 || len(m.Labels) > 0 || m.Predicate != "" || m.When != nil
-	if !asks {
-		c.wrong("match", "is empty: it would match every group")
-	}
 }
 
 // patterns compiles a list of patterns, each of which must be set.
 func (c *compiler) patterns(field string, in []Pattern) []compiledPattern {
 	out := make([]compiledPattern, 0, len(in))
 	for i, p := range in {
-		field := fmt.Sprintf("%s[%d]", field, i)
+		place := fmt.Sprintf("%s[%d]", field, i)
 		if p.isZero() {
-			c.wrong(field, "is empty: one of exact, prefix, regexp must be set")
+			c.wrong(place, "is empty: one of exact, prefix, regexp must be set")
 			continue
 		}
-		out = append(out, c.optional(field, p))
+		out = append(out, c.optional(place, p))
 	}
 	return slices.Clip(out)
 }

@@ -53,6 +53,7 @@ func TestNewRuleSetErrors(t *testing.T) {
 		{"negative count", func(r *stackmatch.Rule) { r.Match.MinCount = -1 }, "match.minCount"},
 		{"negative maximum", func(r *stackmatch.Rule) { r.Match.MaxCount = -1 }, "match.maxCount"},
 		{"counts that exclude each other", func(r *stackmatch.Rule) { r.Match.MinCount, r.Match.MaxCount = 3, 2 }, "match.minCount"},
+		{"negative enough", func(r *stackmatch.Rule) { r.Enough = -1 }, "enough"},
 		{"negative wait", func(r *stackmatch.Rule) { r.Match.MinWait = -1 }, "match.minWait"},
 		{"empty wait reason", func(r *stackmatch.Rule) { r.Match.WaitReasons = []string{""} }, "match.waitReasons[0]"},
 		{"empty label key", func(r *stackmatch.Rule) { r.Match.Labels = map[string]string{"": "x"} }, "match.labels"},

@@ -3,6 +3,7 @@ package stackmatch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -14,7 +15,8 @@ import (
 // RuleSet is a checked, compiled and indexed list of rules. The first rule that matches wins, so the order is part of
 // the meaning: special rules stand before general ones.
 //
-// A RuleSet is immutable, but for a memory of the functions that it has seen, of at most 8,192: all methods may be called concurrently. The nil and the zero RuleSet have no rules.
+// A RuleSet is immutable, but for a memory of at most 8,192 functions that it has seen: all methods may be called
+// concurrently. The nil and the zero RuleSet have no rules.
 type RuleSet struct {
 	rules []compiledRule
 	byID  map[string]int
@@ -166,31 +168,44 @@ func appendNames(names []string, stack []frame.Frame) []string {
 // match reports whether a rule matches a group whose functions are given. The cheap conditions come first.
 func (c *compiledRule) match(group *Group, names []*name, creator *name, in *Context) bool {
 	m := &c.rule.Match
-	if group.Count < m.MinCount || m.MaxCount > 0 && group.Count > m.MaxCount || m.MinWait > 0 && group.Oldest < m.MinWait {
+	if !m.bounds(group) || !c.reasonMatches(group.WaitReason) || !c.creatorMatches(creator) {
 		return false
 	}
-	if !c.reasonMatches(group.WaitReason) || !c.creatorMatches(creator) {
+	if !c.leafMatches(names) || !inOrder(c.frames, names) || anyMatches(c.without, names) {
 		return false
 	}
-	if !c.leaf.isZero() {
-		i := slices.IndexFunc(names, func(n *name) bool { return !n.waits })
-		if i < 0 || !c.leaf.match(names[i]) {
-			return false
-		}
-	}
-	if !inOrder(c.frames, names) || anyMatches(c.without, names) {
+	if !labelsMatch(m.Labels, group) {
 		return false
-	}
-	for key, want := range m.Labels {
-		got, ok := group.Label(key)
-		if !ok || want != "" && got != want {
-			return false
-		}
 	}
 	if c.predicate != nil && (in == nil || !c.predicate(group, in)) {
 		return false
 	}
 	return m.When == nil || m.When(group, in)
+}
+
+// bounds reports whether a group has as many goroutines, and one that waits as long, as is asked for.
+func (m *Match) bounds(group *Group) bool {
+	return group.Count >= m.MinCount && (m.MaxCount == 0 || group.Count <= m.MaxCount) && (m.MinWait == 0 || group.Oldest >= m.MinWait)
+}
+
+// leafMatches reports whether the first function that does not itself wait is the one that the rule asks for, if it does.
+func (c *compiledRule) leafMatches(names []*name) bool {
+	if c.leaf.isZero() {
+		return true
+	}
+	i := slices.IndexFunc(names, func(n *name) bool { return !n.waits })
+	return i >= 0 && c.leaf.match(names[i])
+}
+
+// labelsMatch reports whether a group has all wanted labels.
+func labelsMatch(wanted map[string]string, group *Group) bool {
+	for key, want := range wanted {
+		got, ok := group.Label(key)
+		if !ok || want != "" && got != want {
+			return false
+		}
+	}
+	return true
 }
 
 // reasonMatches reports whether a wait reason is one of the rule's.
@@ -257,12 +272,7 @@ func (r *Rule) clone() Rule {
 	c.Match.Frames = slices.Clone(r.Match.Frames)
 	c.Match.Without = slices.Clone(r.Match.Without)
 	c.Match.WaitReasons = slices.Clone(r.Match.WaitReasons)
-	if r.Match.Labels != nil {
-		c.Match.Labels = make(map[string]string, len(r.Match.Labels))
-		for k, v := range r.Match.Labels {
-			c.Match.Labels[k] = v
-		}
-	}
+	c.Match.Labels = maps.Clone(r.Match.Labels)
 	return c
 }
 

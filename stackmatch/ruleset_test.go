@@ -184,11 +184,11 @@ func TestRuleSetIsImmutable(t *testing.T) {
 	}
 }
 
-func newRuleSet(t testing.TB, rules ...stackmatch.Rule) *stackmatch.RuleSet {
-	t.Helper()
+func newRuleSet(tb testing.TB, rules ...stackmatch.Rule) *stackmatch.RuleSet {
+	tb.Helper()
 	s, err := stackmatch.NewRuleSet(rules...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }

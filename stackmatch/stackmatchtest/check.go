@@ -82,43 +82,51 @@ func (s *scenario) analyze(rules *stackmatch.RuleSet) (stackmatch.Analysis, []*s
 
 // check compares one scenario.
 func (s *scenario) check(rules *stackmatch.RuleSet) []Problem {
-	var problems []Problem
-	wrong := func(line int, format string, args ...any) {
-		problems = append(problems, Problem{Scenario: s.name, Line: line, Message: fmt.Sprintf(format, args...)})
-	}
 	analysis, dumps, err := s.analyze(rules)
 	if err != nil {
-		wrong(s.line, "%v", err)
-		return problems
+		return []Problem{s.problem(s.line, "%v", err)}
 	}
+	var problems []Problem
 	for _, e := range analysis.Errors {
-		wrong(s.line, "the dump cannot be read: line %d: %s", e.Line, e.Message)
-	}
-	for i, d := range s.dumps {
-		if i < len(s.dumps)-1 && len(d.wants) > 0 {
-			wrong(d.wants[0].line, "want in a dump that is not the scenario's last")
-		}
+		problems = append(problems, s.problem(s.line, "the dump cannot be read: line %d: %s", e.Line, e.Message))
 	}
 	last := len(dumps) - 1
-	wanted := make([]bool, len(analysis.Findings))
-	for _, w := range s.dumps[last].wants {
-		stack := stackAt(dumps[last], w.header)
+	for _, d := range s.dumps[:last] {
+		if len(d.wants) > 0 {
+			problems = append(problems, s.problem(d.wants[0].line, "want in a dump that is not the scenario's last"))
+		}
+	}
+	return append(problems, s.compare(s.dumps[last].wants, dumps[last], analysis.Findings)...)
+}
+
+// compare compares what is wanted with what was found.
+func (s *scenario) compare(wants []want, d *stackmatch.Dump, findings []stackmatch.Finding) []Problem {
+	var problems []Problem
+	wanted := make([]bool, len(findings))
+	for i := range wants {
+		w := &wants[i]
+		stack := stackAt(d, w.header)
 		found := false
-		for i := range analysis.Findings {
-			if f := &analysis.Findings[i]; w.matches(f) && (stack == nil || hasStack(f, stack)) {
-				wanted[i], found = true, true
+		for k := range findings {
+			if w.matches(&findings[k]) && (stack == nil || hasStack(&findings[k], stack)) {
+				wanted[k], found = true, true
 			}
 		}
 		if !found {
-			wrong(w.line, "no finding %s here; found: %s", w.String(), list(analysis.Findings))
+			problems = append(problems, s.problem(w.line, "no finding %s here; found: %s", w, list(findings)))
 		}
 	}
-	for i := range analysis.Findings {
-		if f := &analysis.Findings[i]; !wanted[i] && f.Verdict != stackmatch.VerdictBenign {
-			wrong(s.line, "unexpected finding: %s", describe(f))
+	for k := range findings {
+		if !wanted[k] && findings[k].Verdict != stackmatch.VerdictBenign {
+			problems = append(problems, s.problem(s.line, "unexpected finding: %s", describe(&findings[k])))
 		}
 	}
 	return problems
+}
+
+// problem is something wrong with the scenario.
+func (s *scenario) problem(line int, format string, args ...any) Problem {
+	return Problem{Scenario: s.name, Line: line, Message: fmt.Sprintf(format, args...)}
 }
 
 // matches compares a finding with what is wanted, all but the place.

@@ -32,24 +32,22 @@ example.com/app.(*Queue).push(0xc000012345)
 	/src/app/queue.go:17 +0x1d
 `
 
-func rules(t testing.TB, list ...stackmatch.Rule) *stackmatch.RuleSet {
+// rules makes a set of rules that are known to be good.
+func rules(list ...stackmatch.Rule) *stackmatch.RuleSet {
 	s, err := stackmatch.NewRuleSet(list...)
 	if err != nil {
-		if t == nil {
-			panic(err)
-		}
-		t.Fatal(err)
+		panic(err)
 	}
 	return s
 }
 
 func ExampleCheck() {
-	for _, p := range stackmatchtest.Check(myFixture, rules(nil, myRule)) {
+	for _, p := range stackmatchtest.Check(myFixture, rules(myRule)) {
 		fmt.Println(p)
 	}
 	broken := myRule
 	broken.Match.MinCount = 100
-	for _, p := range stackmatchtest.Check(myFixture, rules(nil, broken)) {
+	for _, p := range stackmatchtest.Check(myFixture, rules(broken)) {
 		fmt.Println(p)
 	}
 	// Output:
@@ -86,7 +84,7 @@ func TestCheckProblems(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var all []string
-			for _, p := range stackmatchtest.Check(tt.fixture, rules(t, myRule)) {
+			for _, p := range stackmatchtest.Check(tt.fixture, rules(myRule)) {
 				all = append(all, p.Error())
 				if p.Line < 1 {
 					t.Errorf("no line: %v", p)
@@ -97,7 +95,7 @@ func TestCheckProblems(t *testing.T) {
 			}
 		})
 	}
-	if got := stackmatchtest.Check(myFixture, rules(t, myRule)); got != nil {
+	if got := stackmatchtest.Check(myFixture, rules(myRule)); got != nil {
 		t.Errorf("the good fixture: got %v, want nothing", got)
 	}
 }
@@ -110,7 +108,7 @@ goroutine profile: total 12
 `
 	rule := myRule
 	rule.ID = "MY-8"
-	if got := stackmatchtest.Check(fixture, rules(t, rule)); got != nil {
+	if got := stackmatchtest.Check(fixture, rules(rule)); got != nil {
 		t.Errorf("got %v, want nothing", got)
 	}
 }
@@ -119,7 +117,7 @@ func TestAnalyze(t *testing.T) {
 	if got := stackmatchtest.Scenarios(myFixture); len(got) != 2 || got[0] != "leak" || got[1] != "clean" {
 		t.Errorf("scenarios: got %q, want leak and clean", got)
 	}
-	a, err := stackmatchtest.Analyze(myFixture, "leak", rules(t, myRule))
+	a, err := stackmatchtest.Analyze(myFixture, "leak", rules(myRule))
 	if err != nil || len(a.Findings) != 1 {
 		t.Errorf("got %+v, %v, want one finding", a, err)
 	}

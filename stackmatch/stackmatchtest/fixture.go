@@ -176,30 +176,41 @@ func (p *parser) remarks(line string, isRecord bool) string {
 func (p *parser) parseWant(fields []string) *want {
 	w := &want{line: p.line, count: -1}
 	for i, field := range fields {
-		key, value, pair := strings.Cut(field, "=")
+		if key, value, pair := strings.Cut(field, "="); pair {
+			p.setWant(w, key, value)
+			continue
+		}
 		switch {
-		case i == 0 && !pair:
+		case i == 0:
 			w.rule = field
-		case pair && key == "count":
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				p.wrong("count: %q is no number", value)
-			}
-			w.count = n
-		case pair && key == "culprit":
-			w.culprit = value
-		case pair && key == "category":
-			w.category = value
 		case stackmatch.Verdict(field).Valid():
 			w.verdict = stackmatch.Verdict(field)
 		default:
-			p.wrong("want: %q is none of a rule's id first, leak, suspect, benign, count=, culprit=, category=", field)
+			p.wrong("want: %q is none of leak, suspect, benign, count=, culprit=, category=", field)
 		}
 	}
 	if w.rule == "" {
 		p.wrong("want: no rule")
 	}
 	return w
+}
+
+// setWant takes one of the settings of a want.
+func (p *parser) setWant(w *want, key, value string) {
+	switch key {
+	case "count":
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			p.wrong("count: %q is no number", value)
+		}
+		w.count = n
+	case "culprit":
+		w.culprit = value
+	case "category":
+		w.category = value
+	default:
+		p.wrong("want: unknown setting %q: count, culprit and category are known", key)
+	}
 }
 
 // minutesOf finds the minutes of a header.

@@ -8,7 +8,7 @@
 //	stackmatch watch [flags] URL         take dumps of a running process at intervals and analyse them together
 //	stackmatch rules [-explain ID]       list the built-in rules, or explain one
 //
-// A FILE is the text of runtime.Stack, of a crash or of the goroutine profile (debug=1, debug=2), the profile as a protocol
+// A FILE is the text of [runtime.Stack], of a crash or of the goroutine profile (debug=1, debug=2), the profile as a protocol
 // buffer, any of them compressed or inside log lines; the form is found by looking at the bytes. "-" is the standard
 // input, which is also read when it is a pipe and no FILE is named. A URL (http:// or https://) is that of a process with
 // net/http/pprof, such as a port-forwarded operator's: http://localhost:6060. Flags come before the files.

@@ -71,6 +71,9 @@ func listRules(rules []stackmatch.Rule, markdown bool, env *environment) error {
 
 // verdicts says what one dump and what growth makes of a rule.
 func verdicts(r *stackmatch.Rule) string {
+	if r.Enough > 0 {
+		return fmt.Sprintf("%s (from %d on)", r.Verdict, r.Enough)
+	}
 	if r.Growing == "" || r.Growing == r.Verdict {
 		return string(r.Verdict)
 	}

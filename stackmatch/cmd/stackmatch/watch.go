@@ -39,7 +39,7 @@ func runWatch(ctx context.Context, args []string, env *environment) (int, error)
 		return exitTrouble, err
 	}
 	w := watcher{in: input{env: env, s: &s, light: *light}, url: names[0], every: *every, period: *period}
-	if err := w.watch(ctx); err != nil {
+	if err = w.watch(ctx); err != nil {
 		return exitTrouble, err
 	}
 	options.Times = w.times
