@@ -198,3 +198,6 @@ func (e *Entry) place() placeKey {
 	}
 	return placeKey{kind: e.kind, site: e.site.ID()}
 }
+
+// MainModule is the path of the module that culprits are looked for in.
+func (l *Ledger) MainModule() string { return l.options.MainModule }

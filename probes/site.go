@@ -2,6 +2,7 @@ package probes
 
 import (
 	"net/url"
+	"reflect"
 	"runtime"
 	"strings"
 
@@ -69,4 +70,21 @@ func unescape(function string) string {
 		return plain
 	}
 	return function
+}
+
+// FuncCulprit gives the function that a func value holds when it is the user's own, by the rules of [frame.Culprit], and
+// zero for anything else: what to blame when a call into it does not return.
+func FuncCulprit(f any, main string) frame.Frame {
+	v := reflect.ValueOf(f)
+	if v.Kind() != reflect.Func || v.IsNil() {
+		return frame.Frame{}
+	}
+	fn := runtime.FuncForPC(v.Pointer())
+	if fn == nil {
+		return frame.Frame{}
+	}
+	file, line := fn.FileLine(fn.Entry())
+	stack := []frame.Frame{{Function: strings.TrimSuffix(unescape(fn.Name()), "-fm"), File: file, Line: line}}
+	culprit, _, _ := frame.Culprit(stack, frame.Frame{}, main)
+	return culprit
 }

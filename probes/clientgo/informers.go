@@ -1,0 +1,194 @@
+package clientgo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/leakguard/leakguard/probes"
+)
+
+// InformersName is the name of [Informers] as a probe.
+const InformersName = "informers"
+
+// InformersOptions are the parts of [Informers] that have defaults.
+type InformersOptions struct {
+	// Ledger tells spans, objects and the grace. Its Objects also learn which objects exist from the informers' stores.
+	Ledger probes.LedgerOptions
+	// Kind names the kind of an informer's example object, the way that [probes.ObjectIndex.Saw] is told it. Nil: [KindOf].
+	Kind func(object runtime.Object) string
+}
+
+// NewInformerFunc makes an informer; it is the type of a manager's cache.Options.NewInformer.
+type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
+
+// Informers keeps account of informers and their event handlers. It is a [probes.Probe].
+type Informers struct {
+	options  InformersOptions
+	start    time.Time
+	handlers *probes.Ledger
+	made     atomic.Uint64
+	climb    probes.Climb
+
+	mu      sync.Mutex
+	running map[*informer]bool
+	waiting map[*handler]bool // removed while their function had not returned
+}
+
+// NewInformers gives an account without informers.
+func NewInformers(options InformersOptions) *Informers {
+	if options.Kind == nil {
+		options.Kind = KindOf
+	}
+	if options.Ledger.Grace == 0 {
+		options.Ledger.Grace = probes.DefaultGrace
+	}
+	return &Informers{
+		options: options, start: time.Now(), handlers: probes.NewLedger(InformersName, options.Ledger),
+		running: map[*informer]bool{}, waiting: map[*handler]bool{},
+	}
+}
+
+// KindOf names the kind of an object: its Go type, and for an object that carries its kind that, too.
+func KindOf(o runtime.Object) string {
+	if o == nil {
+		return "unknown"
+	}
+	t := reflect.TypeOf(o)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name := t.PkgPath() + "." + t.Name()
+	if _, ok := o.(*unstructured.Unstructured); ok || t.Name() == "PartialObjectMetadata" {
+		name += " " + o.GetObjectKind().GroupVersionKind().String()
+	}
+	return name
+}
+
+// NewInformer gives a function that makes informers with base and keeps account of them. A nil base is [cache.NewSharedIndexInformer].
+func (x *Informers) NewInformer(base NewInformerFunc) NewInformerFunc {
+	if base == nil {
+		base = cache.NewSharedIndexInformer
+	}
+	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+		return x.Wrap(x.options.Kind(object), base(lw, object, resync, indexers))
+	}
+}
+
+// Wrap keeps account of an informer of a kind. It is counted while it runs, and it runs without labels, as it serves the
+// whole process although it may have been asked for first inside a reconcile.
+func (x *Informers) Wrap(kind string, i cache.SharedIndexInformer) cache.SharedIndexInformer {
+	x.made.Add(1)
+	return &informer{SharedIndexInformer: i, set: x, kind: kind, handlers: map[cache.ResourceEventHandlerRegistration]*handler{}, site: probes.CallSite(1)}
+}
+
+// StoreKeys lists the namespaced names in an informer's store.
+func StoreKeys(store cache.Store) probes.Store {
+	return func(yield func(namespace, name string) bool) {
+		for _, key := range store.ListKeys() {
+			namespace, name, err := cache.SplitMetaNamespaceKey(key)
+			if err == nil && !yield(namespace, name) {
+				return
+			}
+		}
+	}
+}
+
+// informersLeaked is the least number of informers of one kind that is a leak when it climbs.
+const informersLeaked = 4
+
+// Name implements [probes.Probe].
+func (x *Informers) Name() string { return InformersName }
+
+// Read implements [probes.Probe]: informers running, their handlers and those left behind, and the handlers that do not
+// keep up with their events.
+func (x *Informers) Read(ctx context.Context, dst []probes.Reading) []probes.Reading {
+	x.mu.Lock()
+	running := make([]*informer, 0, len(x.running))
+	for i := range x.running {
+		running = append(running, i)
+	}
+	waiting := make([]*handler, 0, len(x.waiting))
+	for h := range x.waiting {
+		if h.busyFor() == 0 {
+			delete(x.waiting, h)
+			continue
+		}
+		waiting = append(waiting, h)
+	}
+	x.mu.Unlock()
+	if x.made.Load() > 0 {
+		dst = append(dst, probes.Reading{Resource: "informers", Count: float64(len(running)), Covariate: -1})
+	}
+	dst = x.kindReadings(dst, running)
+	dst = x.handlers.Read(ctx, dst)
+	dst = x.handlerReadings(dst, running)
+	dst = x.waitingReadings(dst, waiting)
+	x.climb.EndRound()
+	return dst
+}
+
+// kindReadings gives the kinds that have several informers.
+func (x *Informers) kindReadings(dst []probes.Reading, running []*informer) []probes.Reading {
+	kinds := map[string][]*informer{}
+	for _, i := range running {
+		kinds[i.kind] = append(kinds[i.kind], i)
+	}
+	for _, kind := range sortedByCount(kinds) {
+		list := kinds[kind]
+		n := len(list)
+		if n < 2 {
+			continue
+		}
+		climbs := x.climb.Observe("kind "+kind, n)
+		sample := list[0].site
+		dst = append(dst, probes.Reading{
+			Resource: "informers of " + shortKind(kind), Count: float64(n), Covariate: x.objects(), Leaked: climbs && n >= informersLeaked && float64(n) > x.objects(),
+			Culprit: sample.Culprit(x.main()), Stack: sample.Frames(), Trap: "S1-04",
+			Reason: fmt.Sprintf("%d informers of %s run at once and their number only grows: their stop channels are not closed", n, shortKind(kind)),
+			Advice: "share one informer, or cancel each cache's and factory's context with the work that started it",
+		})
+	}
+	return dst
+}
+
+// objects is how many objects live, -1 when unknown.
+func (x *Informers) objects() float64 {
+	if x.options.Ledger.Objects == nil {
+		return -1
+	}
+	if n := x.options.Ledger.Objects.Total(); n > 0 {
+		return float64(n)
+	}
+	return -1
+}
+
+func (x *Informers) main() string { return x.handlers.MainModule() }
+
+// maxReadings bounds the readings of each sort.
+const maxReadings = 64
+
+// sortedByCount gives the keys with the longest lists, at most maxReadings.
+func sortedByCount[V any](lists map[string][]V) []string {
+	keys := make([]string, 0, len(lists))
+	for key := range lists {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(lists[b]), len(lists[a])), cmp.Compare(a, b))
+	})
+	return keys[:min(len(keys), maxReadings)]
+}
+
+// shortKind is a kind without the path of its package: "v1.Pod".
+func shortKind(kind string) string { return kind[strings.LastIndexByte(kind, '/')+1:] }
