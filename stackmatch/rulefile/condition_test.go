@@ -63,7 +63,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestConditionFields checks that a condition sees each field of a group and nothing else.
+// TestConditionGrown checks that a condition sees the growth between dumps.
 func TestConditionGrown(t *testing.T) {
 	set := parse(t, withCondition("group.grown"))
 	before, now := worker(), worker()

@@ -12,23 +12,29 @@ import (
 // maxNodes bounds the values of a file, aliases counted each time they are used: a few nested ones can stand for billions.
 const maxNodes = 200_000
 
+// maxKept bounds the problems that are kept while a file is read.
+const maxKept = 1000
+
 // decoder fills Go values from YAML and notes where each of them stands. It reports all that it does not understand.
 type decoder struct {
 	file     string
 	problems []*Error
+	dropped  int              // problems beyond maxKept
 	places   map[string]*node // by path: "rules[2].match.frames[0]"
 	nodes    int
 	// seed gives an element of a list its starting value, on which the file's fields are then laid.
 	seed func(n *node, element reflect.Value)
 }
 
-// wrong notes a problem of the value at a path.
-func (d *decoder) wrong(n *node, path, format string, args ...any) {
-	e := &Error{File: d.file, Field: path, Reason: fmt.Sprintf(format, args...)}
-	if n != nil {
-		e.Line, e.Column = n.Line, n.Column
+// wrong notes a problem of the value at a path and gives it.
+func (d *decoder) wrong(n *node, path, format string, args ...any) *Error {
+	e := &Error{File: d.file, Line: n.Line, Column: n.Column, Field: path, Reason: fmt.Sprintf(format, args...)}
+	if len(d.problems) < maxKept {
+		d.problems = append(d.problems, e)
+	} else {
+		d.dropped++
 	}
-	d.problems = append(d.problems, e)
+	return e
 }
 
 // place gives the position of a path, or that of the nearest value around it.
@@ -100,9 +106,20 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 		case key.Tag == tagMerge:
 			d.wrong(key, path, "merge keys (<<) are not supported; an alias for a whole value is")
 		default:
-			d.wrong(key, path, "unknown field %q%s", shorten(key.Value), suggest(key.Value, namesOf(fields)))
+			d.wrong(key, path, "unknown field %q%s", shorten(key.Value), advise(v.Type(), key.Value, namesOf(fields)))
 		}
 	}
+}
+
+// advise says what an unknown field may be meant for.
+func advise(t reflect.Type, name string, known []string) string {
+	if t == reflect.TypeFor[stackmatch.Match]() && name == "when" {
+		return "; a condition stands beside match, not in it"
+	}
+	if _, ok := fieldNamed(fieldsOf(reflect.TypeFor[stackmatch.Match]()), name); ok && t == reflect.TypeFor[entry]() {
+		return "; it belongs into match"
+	}
+	return suggest(name, known)
 }
 
 // repeated reports, and notes as a problem, that a mapping has a key twice.

@@ -82,15 +82,15 @@ func Problems(err error) []*Error {
 	return nil
 }
 
-// joinProblems makes one error of problems, in the order of the file.
-func joinProblems(problems []*Error) error {
+// joinProblems makes one error of problems, in the order of the file; dropped is how many more there are.
+func joinProblems(problems []*Error, dropped int) error {
 	slices.SortStableFunc(problems, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	errs := make([]error, 0, min(len(problems), maxProblems+1))
 	for i, p := range problems {
 		if i == maxProblems {
-			errs = append(errs, &Error{File: p.File, Line: p.Line, Reason: fmt.Sprintf("and %d more problems", len(problems)-i)})
+			errs = append(errs, &Error{File: p.File, Line: p.Line, Reason: fmt.Sprintf("and %d more problems", len(problems)-i+dropped)})
 			break
 		}
 		errs = append(errs, p)

@@ -37,7 +37,7 @@ type File struct {
 
 	entries      []entry
 	conditions   map[string]*condition
-	off          []string
+	disabled     []string
 	builtin      bool
 	suppressions []Suppression
 }
@@ -48,7 +48,7 @@ type document struct {
 	Version      string        `json:"version"`
 	Owner        string        `json:"owner"`
 	Builtin      bool          `json:"builtin"`
-	Off          []string      `json:"off"`
+	Disabled     []string      `json:"disabled"`
 	Rules        []entry       `json:"rules"`
 	Suppressions []Suppression `json:"suppressions"`
 }
@@ -107,14 +107,16 @@ func Parse(name string, data []byte) (*File, error) {
 	}
 	p.seed = p.seedRule
 	p.value(root, "", reflect.ValueOf(&p.document).Elem())
-	p.check()
+	if root.Kind == mappingNode {
+		p.check()
+	}
 	if len(p.problems) > 0 {
-		return nil, joinProblems(p.problems)
+		return nil, joinProblems(p.problems, p.dropped)
 	}
 	hash := sha256.Sum256(data)
 	return &File{
 		Name: name, SHA256: hex.EncodeToString(hash[:]), Version: p.document.Version, Owner: p.document.Owner,
-		entries: p.document.Rules, conditions: p.conditions, off: p.document.Off, builtin: p.document.Builtin,
+		entries: p.document.Rules, conditions: p.conditions, disabled: p.document.Disabled, builtin: p.document.Builtin,
 		suppressions: p.document.Suppressions,
 	}, nil
 }
@@ -153,7 +155,7 @@ func (f *File) RuleSet(o Options) (*stackmatch.RuleSet, error) {
 		}
 		changes = append(changes, rule)
 	}
-	off := f.off
+	off := f.disabled
 	if !f.builtin {
 		off = slices.DeleteFunc(slices.Clone(off), func(id string) bool { return !f.has(id) })
 	}
@@ -186,8 +188,8 @@ func (f *File) Overrides() []string {
 	return slices.DeleteFunc(f.Rules(), func(id string) bool { return !strings.HasPrefix(id, builtinPrefix) })
 }
 
-// Off are the ids of the rules that the file switches off. The slice is the caller's.
-func (f *File) Off() []string { return slices.Clone(f.off) }
+// Disabled are the ids of the rules that the file switches off. The slice is the caller's.
+func (f *File) Disabled() []string { return slices.Clone(f.disabled) }
 
 // Suppressions are those of the file, in order, expired ones too. The slice is the caller's.
 func (f *File) Suppressions() []Suppression { return slices.Clone(f.suppressions) }

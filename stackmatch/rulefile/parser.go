@@ -54,7 +54,7 @@ func (p *parser) check() {
 	}
 	p.nameRules()
 	p.checkIDs()
-	p.checkOff()
+	p.checkDisabled()
 	p.checkConditions()
 	p.checkRules()
 	for i := range p.document.Suppressions {
@@ -65,15 +65,16 @@ func (p *parser) check() {
 	}
 }
 
-// complain notes a problem of the value at a path.
-func (p *parser) complain(path, format string, args ...any) {
-	p.wrong(p.place(path), path, format, args...)
+// complain notes a problem of the value at a path and gives it.
+func (p *parser) complain(path, format string, args ...any) *Error {
+	return p.wrong(p.place(path), path, format, args...)
 }
 
-// complainRule notes a problem of a field of a rule.
-func (p *parser) complainRule(i int, field, format string, args ...any) {
-	p.complain(join(rulePath(i), field), format, args...)
-	p.name(p.problems[len(p.problems)-1])
+// complainRule notes a problem of a field of a rule and gives it.
+func (p *parser) complainRule(i int, field, format string, args ...any) *Error {
+	e := p.complain(join(rulePath(i), field), format, args...)
+	p.name(e)
+	return e
 }
 
 func rulePath(i int) string { return fmt.Sprintf("rules[%d]", i) }
@@ -105,7 +106,10 @@ func (p *parser) ruleName(i int) string {
 
 // wrongAt reports whether a problem of a path, or below it, is known already.
 func (p *parser) wrongAt(path string) bool {
-	return slices.ContainsFunc(p.problems, func(e *Error) bool { return strings.HasPrefix(e.Field, path) })
+	return slices.ContainsFunc(p.problems, func(e *Error) bool {
+		rest, ok := strings.CutPrefix(e.Field, path)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // wrongRule reports whether a problem of a rule is known already.
@@ -143,15 +147,15 @@ func (p *parser) ids() []string {
 	return out
 }
 
-// checkOff sees that what is switched off exists: a typing mistake would leave the rule on.
-func (p *parser) checkOff() {
+// checkDisabled sees that what is switched off exists: a typing mistake would leave the rule on.
+func (p *parser) checkDisabled() {
 	known := p.ids()
 	for i := range p.document.Rules {
 		known = append(known, p.document.Rules[i].ID)
 	}
-	for i, id := range p.document.Off {
+	for i, id := range p.document.Disabled {
 		if !slices.Contains(known, id) {
-			p.complain(fmt.Sprintf("off[%d]", i), "no rule has the id %q%s", shorten(id), suggest(id, known))
+			p.complain(fmt.Sprintf("disabled[%d]", i), "no rule has the id %q%s", shorten(id), suggest(id, known))
 		}
 	}
 }
@@ -163,7 +167,7 @@ func (p *parser) checkConditions() {
 	for i := range p.document.Rules {
 		e := &p.document.Rules[i]
 		if strings.TrimSpace(e.When) == "" {
-			if _, given := p.places[join(rulePath(i), "when")]; given && !p.wrongAt("when") {
+			if _, given := p.places[join(rulePath(i), "when")]; given && !p.wrongRule(i) {
 				p.complainRule(i, "when", "is empty")
 			}
 			continue
@@ -177,8 +181,8 @@ func (p *parser) checkConditions() {
 		}
 		compiled, problems := c.compile(e.ID, e.When)
 		for _, problem := range problems {
-			p.complainRule(i, "when", "%s", problem.reason)
-			p.problems[len(p.problems)-1].Line += problem.lineIn(resolve(p.place(join(rulePath(i), "when"))))
+			e := p.complainRule(i, "when", "%s", problem.reason)
+			e.Line += problem.lineIn(resolve(p.place(join(rulePath(i), "when"))))
 		}
 		p.conditions[e.ID] = compiled
 	}
@@ -195,11 +199,17 @@ func (p *parser) checkRules() {
 			rule.Match.When = func(*stackmatch.Group, *stackmatch.Context) bool { return true }
 		}
 		_, err := stackmatch.NewRuleSet(rule)
-		for _, e := range ruleErrors(err) {
+		problems := ruleErrors(err)
+		for _, e := range problems {
+			if e.Field == "match" && slices.ContainsFunc(problems, isInsideMatch) {
+				continue // it is empty only because what it has is wrong
+			}
 			p.complainRule(i, e.Field, "%s", e.Reason)
 		}
 	}
 }
+
+func isInsideMatch(e *stackmatch.RuleError) bool { return strings.HasPrefix(e.Field, "match.") }
 
 // ruleErrors takes an error of stackmatch apart.
 func ruleErrors(err error) []*stackmatch.RuleError {

@@ -36,9 +36,9 @@ type Record struct {
 	Owner   string `json:"owner,omitempty"`
 	// Rules is how many rules are in force, with the built-in ones.
 	Rules int `json:"rules"`
-	// Overrides and Off are how many built-in rules the accepted file changes and how many rules it switches off.
+	// Overrides and Disabled are how many built-in rules the accepted file changes and how many rules it switches off.
 	Overrides int `json:"overrides"`
-	Off       int `json:"off"`
+	Disabled  int `json:"disabled"`
 	// Suppressions is how many the file in force has, Expired how many of them no longer hold.
 	Suppressions int `json:"suppressions"`
 	Expired      int `json:"expired"`

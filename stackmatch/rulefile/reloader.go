@@ -251,7 +251,7 @@ func (r *Reloader) noteLocked(record Record) *Record {
 	record.Rules = f.rules.Len()
 	if f.file != nil {
 		record.InForce, record.Version, record.Owner = f.file.SHA256, f.file.Version, f.file.Owner
-		record.Overrides, record.Off = len(f.file.Overrides()), len(f.file.off)
+		record.Overrides, record.Disabled = len(f.file.Overrides()), len(f.file.disabled)
 		expired := f.file.Expired(record.Time)
 		record.Suppressions, record.Expired = len(f.file.suppressions), len(expired)
 		r.expired = len(expired)

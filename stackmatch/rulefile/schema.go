@@ -127,7 +127,7 @@ func fieldDocs() map[string]string {
 		"file.version":      "Your name for this state of the file; it stands in the audit record.",
 		"file.owner":        "Who answers for the file; it stands in the audit record.",
 		"file.builtin":      "Whether the built-in rules come behind those of this file. Default true.",
-		"file.off":          "Ids of rules to switch off.",
+		"file.disabled":     "Ids of rules to switch off.",
 		"file.rules":        "Rules, in order: the first that matches wins. One with the id of a built-in rule changes that rule.",
 		"file.suppressions": "Findings to be silent about for a while.",
 
@@ -140,6 +140,7 @@ func fieldDocs() map[string]string {
 		"rule.advice":     "What to do about it.",
 		"rule.verdict":    "What one dump can say.",
 		"rule.growing":    "The verdict once the group has grown between dumps; not milder than verdict.",
+		"rule.enough":     "From how many goroutines on one dump is enough for verdict: fewer are suspect, until they grow. 0 means any number.",
 		"rule.trap":       "Row of the catalogue of measured traps.",
 		"rule.blame":      "Function to name when the code to fix is in no frame of the main module.",
 		"rule.companions": "Frames of goroutines that belong to the matched ones and grow with them.",

@@ -25,6 +25,7 @@ type Slopes struct {
 	mu sync.Mutex
 	// The fields below are guarded by mu.
 	groups map[uint64]*counts
+	swept  time.Time // when old groups were last looked for
 }
 
 // counts are the last counts of a group.
@@ -83,8 +84,13 @@ func (s *Slopes) noteLocked(at time.Time, group *stackmatch.Group) *counts {
 	return c
 }
 
-// forgetLocked drops the groups that were not seen lately and reports whether there is room again.
+// forgetLocked drops the groups that were not seen lately and reports whether there is room again. It looks for them once
+// a minute, since each group that finds no room asks for it.
 func (s *Slopes) forgetLocked(at time.Time) bool {
+	if at.Sub(s.swept) < time.Minute {
+		return false
+	}
+	s.swept = at
 	for id, c := range s.groups {
 		if at.Sub(c.at[c.used-1]) > slopeWindow {
 			delete(s.groups, id)
