@@ -141,7 +141,7 @@ func TestProblems(t *testing.T) {
 		{File: "r.yaml", Line: 11, Column: 17, Rule: "APP-1", Field: "match.minCount", Reason: `must be a whole number, is the text "x"`},
 		{File: "r.yaml", Line: 12, Column: 25, Rule: "APP-1", Field: "match.frames[0].regexp", Reason: "must be text, is the number 3; put it in quotes"},
 		{File: "r.yaml", Line: 13, Column: 11, Rule: "APP-1", Field: "when", Reason: `at column 6: a group has no field "x"`},
-		{File: "r.yaml", Line: 14, Column: 7, Field: "disabled[0]", Reason: `no rule has the id "A"`},
+		{File: "r.yaml", Line: 14, Column: 12, Field: "disabled[0]", Reason: `no rule has the id "A"`},
 	}
 	if diff := cmp.Diff(rulefile.Problems(err), want); diff != "" {
 		t.Errorf("the problems (-got +want):\n%s", diff)

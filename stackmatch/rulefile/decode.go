@@ -22,6 +22,7 @@ type decoder struct {
 	dropped  int              // problems beyond maxKept
 	places   map[string]*node // by path: "rules[2].match.frames[0]"
 	nodes    int
+	fields   map[reflect.Type][]field // remembered from fieldsOf
 	// seed gives an element of a list its starting value, on which the file's fields are then laid.
 	seed func(n *node, element reflect.Value)
 }
@@ -91,7 +92,11 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 		d.wrong(n, path, "must be a mapping, is %s", describe(n))
 		return
 	}
-	fields := fieldsOf(v.Type())
+	fields, ok := d.fields[v.Type()]
+	if !ok {
+		fields = fieldsOf(v.Type())
+		d.fields[v.Type()] = fields
+	}
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

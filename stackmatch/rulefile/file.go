@@ -101,7 +101,7 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, err
 	}
 	p := parser{
-		decoder:  decoder{file: name, places: make(map[string]*node)},
+		decoder:  decoder{file: name, places: make(map[string]*node), fields: make(map[reflect.Type][]field)},
 		builtins: builtinRules(),
 		document: document{Builtin: true},
 	}
