@@ -21,6 +21,10 @@ const (
 	// heapBytes and heapObjects are the growth per iteration from which it is one, unless [HeapAllowance] says otherwise.
 	heapBytes   = 2
 	heapObjects = 0.05
+	// floorBytes and floorObjects are the least growth in a window: less is the runtime's and the libraries' own, such as
+	// goroutines that are kept for reuse.
+	floorBytes   = 16 << 10
+	floorObjects = 100
 	// heapChance is the greatest probability of the growth without a trend.
 	heapChance = 0.01
 )
@@ -176,13 +180,14 @@ func (h *heapRun) window(n int) Growth {
 		Iterations: heapRounds * n,
 		Bytes:      b.PerHour / seconds, BytesLow: b.LowPerHour / seconds, BytesHigh: b.HighPerHour / seconds,
 		Objects: o.PerHour / seconds, ObjectsLow: o.LowPerHour / seconds, ObjectsHigh: o.HighPerHour / seconds,
-		rises: h.rises(b, h.config.bytes*seconds) || h.rises(o, h.config.objects*seconds),
+		rises: rises(b, max(h.config.bytes, floorBytes/float64(heapRounds*n))*seconds) ||
+			rises(o, max(h.config.objects, floorObjects/float64(heapRounds*n))*seconds),
 	}
 }
 
 // rises reports whether a trend is a growth of more than the allowance: surely by its interval, or very probably by the
 // order of its points, which are steps when a slice or a map grows.
-func (*heapRun) rises(t memstats.Trend, allowance float64) bool {
+func rises(t memstats.Trend, allowance float64) bool {
 	return t.LowPerHour >= allowance || t.PerHour >= allowance && t.P < heapChance
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/leakguard/leakguard/memstats"
 	"github.com/leakguard/leakguard/stackmatch/frame"
@@ -19,6 +20,8 @@ import (
 const (
 	maxSites    = 5
 	maxRecorded = 2000
+	// maxRecording bounds the time of these calls.
+	maxRecording = 2 * time.Second
 )
 
 // GrowingSite is a stack whose allocations stay alive.
@@ -38,35 +41,50 @@ var profileRate sync.Mutex
 
 // sites calls the function on with every allocation recorded, and gives the stacks whose allocations stay.
 func (h *heapRun) sites() []GrowingSite {
+	n := min(maxRecorded, heapRounds*h.config.iterations)
+	var first, last bytes.Buffer
+	n, err := h.record(n, &first, &last)
+	if err != nil {
+		return nil // to a buffer it does not fail
+	}
+	a, err := memstats.ReadHeap(first.Bytes())
+	if err != nil {
+		return nil
+	}
+	b, err := memstats.ReadHeap(last.Bytes())
+	if err != nil {
+		return nil
+	}
+	return growingSites(a, b, n)
+}
+
+// record writes the heap profile before and after at most n calls, and gives how many there were.
+func (h *heapRun) record(n int, first, last *bytes.Buffer) (calls int, err error) {
 	profileRate.Lock()
 	defer profileRate.Unlock()
 	before := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = before }()
 	runtime.MemProfileRate = 1
-	n := min(maxRecorded, heapRounds*h.config.iterations)
-	first := h.profile()
-	h.call(n)
-	last := h.profile()
-	if first == nil || last == nil {
-		return nil
+	if err = writeHeap(first); err != nil {
+		return 0, err
 	}
-	return growingSites(first, last, n)
+	for start := time.Now(); calls < n && time.Since(start) < maxRecording; calls++ {
+		h.call(1)
+	}
+	return calls, writeHeap(last)
 }
 
-// profile gives the heap profile of now, which is that of the last but one collection.
-func (h *heapRun) profile() *memstats.Heap {
+// writeHeap writes the heap profile of now, which is that of the last but one collection.
+func writeHeap(w *bytes.Buffer) error {
 	for range 3 {
 		runtime.GC()
 	}
-	var b bytes.Buffer
-	if err := pprof.Lookup("heap").WriteTo(&b, 0); err != nil {
-		return nil // to a buffer it does not fail
-	}
-	heap, err := memstats.ReadHeap(b.Bytes())
-	if err != nil {
-		return nil
-	}
-	return heap
+	return pprof.Lookup("heap").WriteTo(w, 0)
+}
+
+// ownSite reports whether this package allocated for itself.
+func ownSite(stack []frame.Frame) bool {
+	return slices.ContainsFunc(stack, func(f frame.Frame) bool { return strings.HasSuffix(f.Function, "/leaktest.writeHeap") })
 }
 
 // growingSites compares two profiles with n calls between them.
@@ -82,7 +100,7 @@ func growingSites(first, last *memstats.Heap, n int) []GrowingSite {
 			Bytes:   (s.InuseBytes - was.InuseBytes) / float64(n),
 			Objects: (s.InuseObjects - was.InuseObjects) / float64(n), Stack: s.Stack,
 		}
-		if g.Bytes <= 0 {
+		if g.Bytes <= 0 || ownSite(s.Stack) {
 			continue
 		}
 		g.Blame = memstats.BlameSite(s.Stack, mainModule()).Frame

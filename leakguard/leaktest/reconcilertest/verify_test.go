@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -29,6 +30,14 @@ func (*fake) Name() string   { return "TestInner" }
 func (*fake) Cleanup(func()) {}
 func (f *fake) Errorf(format string, args ...any) {
 	f.failures = append(f.failures, fmt.Sprintf(format, args...))
+}
+
+// scheme knows config maps only: the fake client is fast with few types.
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, &corev1.ConfigMapList{})
+	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
+	return s
 }
 
 func configMap(i int) client.Object {
@@ -106,7 +115,7 @@ func TestVerify(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			clear(kept)
-			c := clientfake.NewClientBuilder().WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fixed"}}).Build()
+			c := clientfake.NewClientBuilder().WithScheme(scheme()).WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fixed"}}).Build()
 			f := &fake{}
 			opts := append([]reconcilertest.Option{
 				reconcilertest.Objects(c, configMap), reconcilertest.Rounds(10),
@@ -126,7 +135,7 @@ func TestVerify(t *testing.T) {
 }
 
 func TestVerifyMisuse(t *testing.T) {
-	c := clientfake.NewClientBuilder().Build()
+	c := clientfake.NewClientBuilder().WithScheme(scheme()).Build()
 	for name, opts := range map[string][]reconcilertest.Option{
 		"nothing to do": nil,
 		"rounds":        {reconcilertest.Rounds(0)},
