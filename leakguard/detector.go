@@ -11,15 +11,18 @@ const maxTracks = 1024
 // Detector turns evidence into findings. It is pure: equal sequences of Evidence give equal findings, and it neither
 // reads a clock nor samples anything. It must be used from one goroutine at a time.
 type Detector struct {
-	timing   timing
-	main     string
-	orphans  *orphanTable
-	growth   *growthTable
-	accounts accounts
-	tracks   map[string]*track // by fingerprint
-	naming   naming
-	wantDump bool
-	overflow uint64
+	timing    timing
+	main      string
+	orphans   *orphanTable
+	growth    *growthTable
+	accounts  accounts
+	resources *resourceTable
+	stuck     *stuckTable
+	proofs    proofs
+	tracks    map[string]*track // by fingerprint
+	naming    naming
+	wantDump  bool
+	overflow  uint64
 }
 
 // NewDetector gives a detector without a past. Of the options it uses Interval, Grace, Scale, MainModule and Rules.
@@ -37,7 +40,8 @@ func newDetector(o *Options) *Detector {
 	return &Detector{
 		timing: t, main: o.MainModule,
 		orphans: newOrphanTable(t, o.MainModule), growth: newGrowthTable(t, o.MainModule),
-		accounts: accounts{byKey: map[accountKey]*account{}}, tracks: map[string]*track{},
+		accounts: accounts{byKey: map[accountKey]*account{}}, resources: newResourceTable(o.Scale),
+		stuck: newStuckTable(t, o.MainModule), proofs: proofs{byKey: map[placeKey]*proof{}}, tracks: map[string]*track{},
 		naming: newNaming(o.Rules, o.MainModule),
 	}
 }
@@ -47,18 +51,26 @@ func newDetector(o *Options) *Detector {
 func (d *Detector) Step(ev Evidence) []Finding {
 	d.orphans.observe(&ev)
 	d.growth.observe(&ev)
+	d.resources.observe(&ev)
+	d.stuck.observe(&ev)
 	signals := map[string]*signal{}
 	emit := func(s signal) { d.collect(signals, s) }
 	judgeOrphans(d.orphans, ev.At, emit)
 	judgeGone(d.orphans, ev.Objects, ev.At, emit)
 	d.wantDump = judgeGrowth(d.growth, &ev, emit)
+	d.wantDump = d.stuck.judge(&ev, emit) || d.wantDump
 	d.accounts.judge(ev.Readings, ev.At, emit)
+	d.resources.judge(&ev, d.main, emit)
+	d.proofs.judge(&ev, d.main, emit)
 	d.naming.name(signals, ev.Groups)
 	return d.advance(signals, &ev)
 }
 
 // NeedsDump reports whether a full dump, handed in with the next Evidence, would decide a finding.
 func (d *Detector) NeedsDump() bool { return d.wantDump }
+
+// NeedsHeaps reports whether heap profiles, handed in with the next Evidence, would name the sites of a growing heap.
+func (d *Detector) NeedsHeaps() bool { return d.resources.wantHeaps }
 
 // Orphans gives how many goroutines of ended reconciles the last tick saw, and how many found no room in the table.
 func (d *Detector) Orphans() (alive int, dropped uint64) { return d.orphans.total, d.orphans.dropped }
@@ -81,7 +93,7 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 // kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
 func kindOf(category string) string {
 	switch category {
-	case "goroutine-orphaned", "goroutine-growth":
+	case "goroutine-orphaned", "goroutine-growth", "goroutine-stuck", "goroutine-unreachable":
 		return "goroutine"
 	}
 	return category

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leakguard/leakguard/leakguard"
+	"github.com/leakguard/leakguard/memstats"
 	"github.com/leakguard/leakguard/probes"
 	"github.com/leakguard/leakguard/stackmatch"
 	"github.com/leakguard/leakguard/stackmatch/frame"
@@ -26,6 +27,9 @@ type world struct {
 	dumps    int
 	refuse   bool // no dump is ever taken
 	readings []probes.Reading
+	memory   memstats.Sample
+	heaps    func() []*memstats.Heap
+	proof    []stackmatch.Group
 }
 
 // fake is a goroutine.
@@ -33,7 +37,8 @@ type fake struct {
 	id, creator uint64
 	controller  string
 	span        probes.SpanID // zero for none
-	function    string
+	function    string        // within the main module's package app, unless full
+	full        bool
 	wait        string
 	born        time.Time
 	line        int
@@ -97,12 +102,16 @@ func (w *world) end(pick func(*fake) bool) {
 }
 
 func (g *fake) stack() []frame.Frame {
-	return []frame.Frame{{Function: mainModule + "/app." + g.function, File: "/src/app/reconciler.go", Line: g.line}}
+	function := mainModule + "/app." + g.function
+	if g.full {
+		function = g.function
+	}
+	return []frame.Frame{{Function: function, File: "/src/app/reconciler.go", Line: g.line}}
 }
 
 // tick samples the world.
 func (w *world) tick() {
-	ev := leakguard.Evidence{At: w.now, InFlight: w.inFlight, Objects: w.objects, Readings: w.readings}
+	ev := leakguard.Evidence{At: w.now, InFlight: w.inFlight, Objects: w.objects, Readings: w.readings, Memory: w.memory, Proof: w.proof}
 	byKey := map[string]int{}
 	for _, g := range w.living {
 		key := fmt.Sprint(g.controller, g.span, g.function, g.wait, g.line)
@@ -117,6 +126,9 @@ func (w *world) tick() {
 		if ev.DumpRefused = w.refuse; !w.refuse {
 			ev.Dump = w.dump()
 		}
+	}
+	if w.detector.NeedsHeaps() && w.heaps != nil {
+		ev.Heaps = w.heaps()
 	}
 	w.last = w.detector.Step(ev)
 }

@@ -3,6 +3,7 @@ package leakguard
 import (
 	"time"
 
+	"github.com/leakguard/leakguard/memstats"
 	"github.com/leakguard/leakguard/probes"
 	"github.com/leakguard/leakguard/stackmatch"
 )
@@ -20,6 +21,13 @@ type Evidence struct {
 	Objects Objects
 	// Readings are what the probes count.
 	Readings []probes.Reading
+	// Memory is the process's own numbers; its zero value means that they were not read.
+	Memory memstats.Sample
+	// Heaps are heap profiles in time order, because [Detector.NeedsHeaps] asked for them; nil otherwise.
+	Heaps []*memstats.Heap
+	// Proof is the goroutines that the runtime's leak profile has marked; nil when it was not asked, empty when it has
+	// marked none.
+	Proof []stackmatch.Group
 	// Dump is a full dump, taken because [Detector.NeedsDump] asked for it; nil otherwise.
 	Dump *stackmatch.Dump
 	// DumpRefused is set when a dump was asked for and the budget forbade it.

@@ -11,6 +11,8 @@ const (
 	levelMetrics = "metrics"
 	levelProfile = "profile"
 	levelDump    = "dump"
+	levelHeap    = "heap"
+	levelProof   = "proof"
 )
 
 // pausePerGoroutine is what a full dump is taken to stop the world for each goroutine before one has been measured:
@@ -44,7 +46,7 @@ func (g *governor) measure(level string, sample func() (read int)) {
 	l.Taken++
 	l.Seconds += cost.Seconds()
 	l.Bytes += uint64(max(n, 0)) //nolint:gosec // not negative
-	if level != levelDump {
+	if level == levelMetrics || level == levelProfile {
 		g.tickCost += cost
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Bounds of the table of growing places.
 const (
 	maxGrowthPlaces = 4096
-	maxLayers       = 128
+	maxLayers       = 64 // of 16 bytes: 1 KiB for a place, 4 MiB in all
 )
 
 // growthTable follows the number of goroutines of each place that is not judged as orphans: goroutines without the
@@ -41,10 +41,11 @@ type growthPlace struct {
 
 // layer is the births of one cohort.
 type layer struct {
-	at      time.Time
-	count   int
-	objects int // how many objects lived then
+	at             int64 // in nanoseconds since 1970
+	count, objects int32 // how many were born, and how many objects lived then
 }
+
+func (l *layer) born() time.Time { return time.Unix(0, l.at) }
 
 func newGrowthTable(t timing, main string) *growthTable {
 	return &growthTable{timing: t, main: main, places: map[placeKey]*growthPlace{}}
@@ -102,7 +103,7 @@ func (p *growthPlace) settle(now time.Time, objects int, t *growthTable) {
 	}
 	have := p.baseline
 	for _, l := range p.layers {
-		have += l.count
+		have += int(l.count)
 	}
 	switch {
 	case p.count > have:
@@ -113,24 +114,24 @@ func (p *growthPlace) settle(now time.Time, objects int, t *growthTable) {
 }
 
 func (p *growthPlace) grow(now time.Time, n, objects int, cohort time.Duration) {
-	if last := len(p.layers) - 1; last >= 0 && cohortOf(p.layers[last].at, cohort) == cohortOf(now, cohort) {
-		p.layers[last].count += n
+	if last := len(p.layers) - 1; last >= 0 && cohortOf(p.layers[last].born(), cohort) == cohortOf(now, cohort) {
+		p.layers[last].count += int32(n) //nolint:gosec // a process has fewer goroutines than that
 		return
 	}
 	if len(p.layers) == maxLayers { // the two oldest become one, as old as the younger of them
 		p.layers[1].count += p.layers[0].count
 		p.layers = slices.Delete(p.layers, 0, 1)
 	}
-	p.layers = append(p.layers, layer{at: now, count: n, objects: objects})
+	p.layers = append(p.layers, layer{at: now.UnixNano(), count: int32(n), objects: int32(objects)}) //nolint:gosec // as above
 }
 
 func (p *growthPlace) shrink(now time.Time, n int, t timing) {
 	for n > 0 && len(p.layers) > 0 {
 		last := &p.layers[len(p.layers)-1]
-		ended := min(n, last.count)
-		last.count -= ended
+		ended := min(n, int(last.count))
+		last.count -= int32(ended) //nolint:gosec // as above
 		n -= ended
-		p.endings.addCount(now, now.Sub(last.at), ended, t)
+		p.endings.addCount(now, now.Sub(last.born()), ended, t)
 		if last.count == 0 {
 			p.layers = p.layers[:len(p.layers)-1]
 		}
@@ -151,15 +152,15 @@ func (p *growthPlace) census(now time.Time, objects int, t timing) growthCensus 
 	p.endings.forget(now, t.memory)
 	_, c.agedEnded = p.endings.counts()
 	for _, l := range p.layers {
-		c.born += l.count
-		if now.Sub(l.at) >= t.aged {
-			c.aged += l.count
+		c.born += int(l.count)
+		if now.Sub(l.born()) >= t.aged {
+			c.aged += int(l.count)
 			c.cohorts++
 		}
 	}
 	if len(p.layers) > 0 {
-		c.oldest, c.newest = p.layers[0].at, p.layers[len(p.layers)-1].at
-		c.objectsGrown = objects - p.layers[0].objects
+		c.oldest, c.newest = p.layers[0].born(), p.layers[len(p.layers)-1].born()
+		c.objectsGrown = objects - int(p.layers[0].objects)
 	}
 	return c
 }

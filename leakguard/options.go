@@ -53,6 +53,13 @@ type Options struct {
 	// UnreadyOn makes Check fail while a finding of this tier, or a more certain one, is firing. Empty means never: a leak
 	// is seldom a reason to restart at once.
 	UnreadyOn Tier
+	// Proof asks the runtime's goroutine leak profile now and then, where the runtime has it (Go 1.27, or Go 1.26 built with
+	// GOEXPERIMENT=goroutineleakprofile). What it says is certain, and costs one garbage collection. It is off by default: when a
+	// program wakes a goroutine that the profile has marked, through a weak pointer, the runtime ends the process.
+	Proof bool
+	// CaptureDir is a directory that gets the heap profile when the live heap grows, and the text of a dump that decided a
+	// finding: at most 8 files, written atomically, the oldest go. Empty means none.
+	CaptureDir string
 	// DebugOpen lets the debug page show stacks and names to everybody, also where the metrics server asks nobody who
 	// they are. Without it such a server gives them to loopback callers only.
 	DebugOpen bool

@@ -51,7 +51,7 @@ type Sampling struct {
 
 // LevelReport is the cost of one sampling level since the start.
 type LevelReport struct {
-	// Level is "metrics", "profile" or "dump".
+	// Level is "metrics", "profile", "dump", "heap" or "proof".
 	Level string `json:"level"`
 	// Taken and Skipped count samples of the level; Skipped are those that the budget forbade.
 	Taken   uint64 `json:"taken"`

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/leakguard/leakguard/memstats"
 	"github.com/leakguard/leakguard/probes"
@@ -21,6 +24,9 @@ type sampler struct {
 	governor governor
 	memory   *memstats.Reader
 	profile  stackmatch.ProfileReader
+	heaps    heapKeeper
+	captures memstats.Captures
+	proofAt  time.Time
 	begun    time.Time
 
 	sample   memstats.Sample
@@ -38,7 +44,8 @@ type sampler struct {
 func newSampler(g *Guard, set *probes.Set) *sampler {
 	return &sampler{
 		guard: g, probes: set, detector: newDetector(&g.options), governor: newGovernor(g.options.Budget, g.timing),
-		memory: memstats.NewReader(memstats.Options{}), states: map[string]State{},
+		memory: memstats.NewReader(memstats.Options{Limit: memoryLimit}), states: map[string]State{},
+		heaps: heapKeeper{timing: g.timing}, captures: memstats.Captures{Dir: g.options.CaptureDir},
 	}
 }
 
@@ -75,7 +82,11 @@ func (s *sampler) tick(ctx context.Context) {
 			s.publish(time.Now(), s.guard.Report().Findings)
 		}
 	}()
-	s.governor.measure(levelMetrics, func() int { s.memory.Read(&s.sample); return 0 })
+	s.governor.measure(levelMetrics, func() int {
+		s.memory.Read(&s.sample)
+		s.memory.ReadProcess(&s.sample)
+		return 0
+	})
 	if s.off {
 		return
 	}
@@ -109,12 +120,17 @@ func (s *sampler) evidence(ctx context.Context) (ev Evidence, ok bool) {
 	s.inFlight = process.scopes.InFlight(s.inFlight[:0])
 	s.guard.objects.Refresh(ev.At)
 	s.readings = s.probes.Read(ctx, s.readings[:0])
-	ev.Groups, ev.InFlight, ev.Objects, ev.Readings = s.groups, s.inFlight, s.guard.objects, s.readings
-	if ok && s.detector.NeedsDump() {
+	ev.Groups, ev.InFlight, ev.Objects, ev.Readings, ev.Memory = s.groups, s.inFlight, s.guard.objects, s.readings, s.sample
+	if !ok {
+		return ev, false
+	}
+	if s.detector.NeedsDump() {
 		ev.Dump = s.dump()
 		ev.DumpRefused = ev.Dump == nil
 	}
-	return ev, ok
+	s.heapProfiles(&ev)
+	s.proof(&ev)
+	return ev, true
 }
 
 // maxDumpBytes bounds a full dump: about 160,000 goroutines of 400 bytes.
@@ -136,7 +152,68 @@ func (s *sampler) dump() *stackmatch.Dump {
 		s.errors++
 		return nil
 	}
+	s.capture("goroutines.txt", text)
 	return d
+}
+
+// heapProfiles takes a heap profile when one is due, and hands in all that are kept when the detector wants them.
+func (s *sampler) heapProfiles(ev *Evidence) {
+	wanted := s.detector.NeedsHeaps()
+	if s.heaps.due(ev.At, wanted) {
+		s.governor.measure(levelHeap, func() int {
+			n, err := s.heaps.take(ev.At)
+			if err != nil {
+				s.errors++
+			}
+			return n
+		})
+		if wanted {
+			s.capture("heap.pb.gz", s.heaps.newest())
+		}
+	}
+	if wanted {
+		ev.Heaps = s.heaps.heaps()
+	}
+}
+
+// proof asks the runtime's leak profile when Options.Proof allows it and it is due.
+func (s *sampler) proof(ev *Evidence) {
+	if !s.guard.options.Proof || ev.At.Sub(s.proofAt) < s.guard.timing.proofEvery {
+		return
+	}
+	s.proofAt = ev.At
+	s.governor.measure(levelProof, func() int {
+		var b bytes.Buffer
+		if _, err := stackmatch.CaptureLeaked(&b); err != nil {
+			s.guard.addNotice("Options.Proof has no effect: %v", err)
+			return 0
+		}
+		reader := stackmatch.ProfileReader{Main: s.guard.options.MainModule}
+		groups, err := reader.Read([]stackmatch.Group{}, b.Bytes())
+		if err != nil {
+			s.errors++
+			return b.Len()
+		}
+		ev.Proof = groups
+		return b.Len()
+	})
+}
+
+// capture keeps data in Options.CaptureDir; a disk that is full or read-only loses the capture only.
+func (s *sampler) capture(name string, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	if _, err := s.captures.Write(time.Now(), name, data); err != nil {
+		s.errors++
+		s.guard.addNotice("captures cannot be written: %v", err)
+	}
+}
+
+// memoryLimit is the memory limit of the process's control group, version 1 or 2.
+func memoryLimit() (bytes uint64, ok bool) {
+	limit, err := memlimit.FromCgroup()
+	return limit, err == nil && limit > 0 && limit < math.MaxInt64
 }
 
 // publish makes the report of this tick.

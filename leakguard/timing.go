@@ -37,6 +37,8 @@ type timing struct {
 	resolve                            time.Duration // a firing finding without evidence for this long is resolved
 	keep                               time.Duration // a resolved finding stays in the report for this long
 	recheck                            time.Duration // how long the verdict of a dump holds
+	heapEvery                          time.Duration // between two heap profiles
+	proofEvery                         time.Duration // between two leak profiles
 }
 
 // newTiming scales the defaults. The minute of "at least one completed tick" is in health.go.
@@ -50,5 +52,6 @@ func newTiming(o *Options) timing {
 		aged: scaled(time.Minute), gone: scaled(time.Minute), goneProven: scaled(5 * time.Minute),
 		fresh: scaled(2 * time.Minute), memory: scaled(30 * time.Minute),
 		quiet: scaled(time.Minute), resolve: scaled(5 * time.Minute), keep: scaled(time.Hour), recheck: scaled(time.Minute),
+		heapEvery: scaled(5 * time.Minute), proofEvery: scaled(10 * time.Minute),
 	}
 }

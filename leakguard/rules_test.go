@@ -1,0 +1,207 @@
+package leakguard_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakguard/leakguard/leakguard"
+	"github.com/leakguard/leakguard/memstats"
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch"
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+func (w *world) wantFiring(rule string) leakguard.Finding {
+	w.t.Helper()
+	got := w.in(leakguard.StateFiring)
+	if len(got) != 1 || got[0].Rule != rule {
+		w.t.Fatalf("got %v, want one firing finding of rule %s", w.last, rule)
+	}
+	return got[0]
+}
+
+func TestLockWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 3 {
+		w.start("app", w.reconcile(1), "(*Cache).Refresh").wait = "sync.Mutex.Lock"
+	}
+	for _, g := range w.living {
+		w.inFlight = append(w.inFlight, probes.Open{Scope: "app", ID: g.span})
+	}
+	w.run(5*time.Minute, func(int) {})
+	if f := w.wantFiring("lock-wait"); f.Count != 3 || f.Controller != "app" || w.dumps == 0 {
+		t.Errorf("got %+v after %d dumps", f, w.dumps)
+	}
+}
+
+// TestContentionIsNoLockWait always has somebody at the lock, each time another goroutine.
+func TestContentionIsNoLockWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(20*time.Minute, func(s int) {
+		if s%5 == 0 {
+			w.end(func(*fake) bool { return true })
+			w.start("", probes.SpanID{}, "(*Cache).Refresh").wait = "sync.Mutex.Lock"
+		}
+	})
+	w.wantSilence()
+	if w.dumps == 0 {
+		t.Error("no dump was asked: the test shows nothing")
+	}
+}
+
+func TestWaitsForever(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(6*time.Minute, func(s int) {
+		if s%30 == 15 && s < 150 {
+			w.start("", probes.SpanID{}, "Block").wait = "select (no cases)"
+		}
+	})
+	if f := w.wantFiring("waits-forever"); f.Count != 5 {
+		t.Errorf("got count %d, want 5", f.Count)
+	}
+}
+
+func TestWaitsForeverOnPurpose(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"main.main", "example.com/op/app.init.0", "sigs.k8s.io/controller-runtime/pkg/manager.park"} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run(6*time.Minute, func(s int) {
+				if s%30 == 15 && s < 150 {
+					g := w.start("", probes.SpanID{}, function)
+					g.full, g.wait = true, "select (no cases)"
+				}
+			})
+			w.wantSilence()
+		})
+	}
+	w := newWorld(t)
+	w.run(6*time.Minute, func(s int) {
+		if s == 20 {
+			w.start("", probes.SpanID{}, "Block").wait = "select (no cases)"
+		}
+	})
+	if got := w.in(leakguard.StateListed); len(got) != 1 || len(w.last) != 1 {
+		t.Errorf("a single one: got %v, want it listed", w.last)
+	}
+}
+
+// TestReadingsThatGrow follows counts of a probe that are no leak by themselves.
+func TestReadingsThatGrow(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name      string
+		count     func(second int) float64
+		covariate func(second int) float64
+		fires     bool
+	}{
+		{"grows alone", func(s int) float64 { return float64(s / 5) }, nil, true},
+		{"grows with what explains it", func(s int) float64 { return float64(s / 5) }, func(s int) float64 { return float64(s / 5) }, false},
+		{"fills up and stays", func(s int) float64 { return float64(min(s, 300)) }, nil, false},
+		{"comes and goes", func(s int) float64 { return float64(s % 600) }, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run(90*time.Minute, func(s int) {
+				r := probes.Reading{Probe: "container", Resource: "podCache", Count: test.count(s), Covariate: -1}
+				if test.covariate != nil {
+					r.Covariate = test.covariate(s)
+				}
+				w.readings = []probes.Reading{r}
+			})
+			got := w.in(leakguard.StateFiring)
+			if (len(got) == 1) != test.fires {
+				t.Errorf("got %v, want firing: %t", w.last, test.fires)
+			}
+		})
+	}
+}
+
+// heapsOf gives four profiles in which one site grows by the given bytes each.
+func heapsOf(grow float64) []*memstats.Heap {
+	site := []frame.Frame{
+		{Function: "maps.grow", File: "/go/src/maps/map.go", Line: 1},
+		{Function: mainModule + "/app.(*R).remember", File: "/src/app/cache.go", Line: 12},
+	}
+	var list []*memstats.Heap
+	for i := range 4 {
+		bytes := 10e6 + float64(i)*grow
+		list = append(list, &memstats.Heap{
+			Time: time.Unix(1_700_000_000+int64(i)*300, 0), Rate: 512 << 10,
+			Sites: []memstats.Site{{Stack: site, InuseBytes: bytes, InuseObjects: bytes / 1e3, Sampled: bytes / 512e3}},
+		})
+	}
+	return list
+}
+
+func TestHeapGrowth(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		live  func(second int) uint64
+		fires bool
+	}{
+		{"one MiB a minute", func(s int) uint64 { return 50<<20 + uint64(s)*(1<<20)/60 }, true},            //nolint:gosec // not negative
+		{"warms up and stays", func(s int) uint64 { return 50<<20 + uint64(min(s, 600))<<15 }, false},      //nolint:gosec // not negative
+		{"follows a daily wave of load", func(s int) uint64 { return 50<<20 + uint64(s%1800)<<14 }, false}, //nolint:gosec // not negative
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.heaps = func() []*memstats.Heap { return heapsOf(20e6) }
+			w.run(2*time.Hour, func(s int) {
+				w.memory.Time, w.memory.HeapLiveBytes = w.now, test.live(s)
+				w.memory.NumGC++
+				w.memory.ResidentBytes, w.memory.LimitBytes = w.memory.HeapLiveBytes+20<<20, 1<<30
+			})
+			if !test.fires {
+				w.wantSilence()
+				return
+			}
+			f := w.wantFiring("heap-growth")
+			if f.Culprit.Function != mainModule+"/app.(*R).remember" || !strings.Contains(f.Reason, "memory limit is reached in about") {
+				t.Errorf("got %s: %s", f.String(), f.Reason)
+			}
+		})
+	}
+}
+
+func TestFinalizersThatWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(90*time.Minute, func(s int) {
+		w.memory.Time, w.memory.FinalizersQueued, w.memory.FinalizersExecuted = w.now, uint64(s), 3 //nolint:gosec // not negative
+	})
+	if f := w.wantFiring("counter"); f.Category != "finalizer-blocked" || f.Trap != "S1-17c" {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestProofIsBelievedTheSecondTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	marked := []stackmatch.Group{{Stack: (&fake{function: "leak", line: 3}).stack(), Count: 1, WaitReason: "chan receive"}}
+	w.proof = marked
+	w.tick()
+	if got := w.in(leakguard.StatePending); len(got) != 1 {
+		t.Errorf("after one leak profile got %v, want pending", w.last)
+	}
+	w.proof = nil
+	w.now = w.now.Add(10 * time.Minute)
+	w.tick()
+	if got := w.in(leakguard.StatePending); len(got) != 1 {
+		t.Errorf("between two leak profiles got %v, want pending", w.last)
+	}
+	w.proof = marked
+	w.now = w.now.Add(10 * time.Second)
+	w.tick()
+	if f := w.wantFiring("unreachable"); f.Tier != leakguard.TierProven {
+		t.Errorf("got tier %s, want proven", f.Tier)
+	}
+}
