@@ -151,13 +151,13 @@ func hexDigits(s []byte, from, n int) (uint64, bool) {
 }
 
 const (
-	maxCandidates = 1000    // places in one line that are looked at
-	headerWindow  = 4 << 10 // longest header that is recognised inside a line
+	maxPlaces    = 1000    // places in one line that are looked at
+	headerWindow = 4 << 10 // longest header that is recognised inside a line
 )
 
 // locate finds where in a line a dump begins, and how often its text was quoted: 0 for not at all.
 func locate(line []byte) (at, level int, ok bool) {
-	for range maxCandidates {
+	for range maxPlaces {
 		i := bytes.Index(line[at:], goroutineWord)
 		if i < 0 {
 			return 0, 0, false
