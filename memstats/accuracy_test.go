@@ -88,14 +88,16 @@ func (g *guard) findings() (found []string) {
 		}
 	}
 	check("goroutines", g.counts.Judge(g.goroutines, memstats.Covariate{Name: "objects", Series: g.objects}, memstats.Covariate{Name: "load", Series: g.load}))
-	full := []memstats.Covariate{{Name: "objects", Series: g.objectsFull}, {Name: "load", Series: g.loadFull}}
+	full := []memstats.Covariate{
+		{Name: "objects", Series: g.objectsFull}, {Name: "load", Series: g.loadFull}, {Name: "cycles", Kind: memstats.Cycles, Series: g.cycles},
+	}
 	check("live heap", g.bytes.Judge(g.live, full...))
-	check("heap", g.garbage.Judge(g.alloc, append(full, memstats.Covariate{Name: "cycles", Kind: memstats.Cycles, Series: g.cycles})...))
+	check("heap", g.garbage.Judge(g.alloc, full...))
 	return found
 }
 
-// collectors are the GC settings that the runs go through.
-func collectors(r *rand.Rand, i int) collector {
+// collectorOf gives the GC settings that the runs go through.
+func collectorOf(r *rand.Rand, i int) collector {
 	c := []collector{{gogc: 100}, {gogc: 50}, {gogc: 400}, {gogc: 1000, limit: 700 * mib}}[i%4]
 	c.jitter = rand.New(rand.NewPCG(r.Uint64(), 7))
 	c.rate = math.Exp(math.Log(64<<10) + r.Float64()*math.Log(400)) // 64 KiB/s to 25 MiB/s
@@ -187,7 +189,7 @@ func TestAccuracyBenign(t *testing.T) {
 
 // falseFinding runs a healthy operator until the first finding.
 func falseFinding(r *rand.Rand, shape loadShape, run int, length time.Duration) (time.Duration, string) {
-	g := newGuard(collectors(r, run))
+	g := newGuard(collectorOf(r, run))
 	next := shape.make(r)
 	for at := time.Duration(0); at < length; at += tick {
 		g.add(at, next(at))
@@ -227,7 +229,7 @@ func (r leakRate) every() time.Duration { return (r.least / 1440).Truncate(tick)
 
 // delay gives how long after its start a leak on top of a shape is found, by a series that it moves.
 func delay(r *rand.Rand, shape loadShape, run int, rate leakRate) (time.Duration, bool) {
-	g := newGuard(collectors(r, run))
+	g := newGuard(collectorOf(r, run))
 	next := shape.make(r)
 	begin := between(r, 0, 26*time.Hour).Truncate(tick)
 	if run%3 == 0 {

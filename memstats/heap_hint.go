@@ -2,6 +2,7 @@ package memstats
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
@@ -64,7 +65,8 @@ func (r hintRule) matches(pkg, name string) bool {
 	return false
 }
 
-func hintRules() []hintRule { return append(standardHints(), kubernetesHints()...) }
+// hintRules is made once; nothing changes it.
+var hintRules = sync.OnceValue(func() []hintRule { return append(standardHints(), kubernetesHints()...) })
 
 func standardHints() []hintRule {
 	return []hintRule{

@@ -104,6 +104,10 @@ type Judge struct {
 	history    []float64
 	buckets    []Bucket
 	scratch    []float64
+	kept       []Point
+	ys, xs     []Point
+	rest       []Point
+	pairs      []pair
 }
 
 // NewJudge makes a judge. It does not allocate per verdict once it has seen the largest series, except for the Reason of
@@ -118,6 +122,10 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 	v := Verdict{P: 1, Samples: s.Samples(), Level: s.Last()}
 	if s.Samples() == 0 {
 		v.Reason = "no values"
+		return v
+	}
+	if low, high := s.extent(); high-low < j.thresholds.MinRise && s.age() >= j.horizons[1].span {
+		v.Reason = "moves by less than the threshold" // most series, most of the time
 		return v
 	}
 	explained := Verdict{}
@@ -218,15 +226,15 @@ func (j *Judge) slowingDown(s *Series, h horizon, g growth) bool {
 
 // test holds the conditions for growth of one run of floors.
 func (j *Judge) test(floors []Point, history []float64) growth {
-	g := growth{trend: j.fitter.fit(floors), begin: floors[0].Time}
-	span := floors[len(floors)-1].Time.Sub(floors[0].Time).Hours()
-	g.rise = g.trend.PerHour * span
+	g := growth{trend: j.fitter.screen(floors), begin: floors[0].Time}
 	var parts [5]float64
 	fifths(floors, &parts)
 	g.first, g.last = parts[0], parts[4]
 	if g.trend.S <= 0 || g.trend.P > j.thresholds.MaxP {
 		return g
 	}
+	j.fitter.slope(&g.trend)
+	g.rise = g.trend.PerHour * floors[len(floors)-1].Time.Sub(floors[0].Time).Hours()
 	least := max(j.thresholds.MinRise, j.thresholds.MinRelative*math.Abs(g.first))
 	if g.rise < least || g.last-g.first < 0.6*least {
 		return g

@@ -80,15 +80,17 @@ func Replay(t *Table, options ReplayOptions) ReplayResult {
 
 // column is one series of a replay: a column of the table or the difference of two.
 type column struct {
-	name        string
-	role        Role
-	plus, minus int // indexes into a row; minus is -1 for a plain column
-	series      *Series
-	judge       *Judge
-	verdict     Verdict
-	died        Verdict // of a life that ended in a leak
-	died1       bool
-	peak        float64
+	name         string
+	role         Role
+	plus, minus  int // indexes into a row; minus is -1 for a plain column
+	series       *Series
+	judge        *Judge
+	verdict      Verdict
+	died         Verdict // of a life that ended in a leak
+	endedLeaking bool
+	leak         Verdict // the newest leak, found at leakAt
+	leakAt       time.Time
+	peak         float64
 }
 
 type replay struct {
@@ -129,8 +131,11 @@ func (r *replay) role(name string) Role {
 }
 
 func (r *replay) newColumn(name string, role Role, plus, minus int, layout *Layout) *column {
-	return &column{name: name, role: role, plus: plus, minus: minus, series: NewSeries(layout), judge: NewJudge(r.thresholds(name, role))}
+	return &column{name: name, role: role, plus: plus, minus: minus, series: NewSeries(layout), judge: NewJudge(r.thresholds(name, role)), verdict: noVerdict()}
 }
+
+// noVerdict is the verdict before the first value.
+func noVerdict() Verdict { return Verdict{P: 1, Reason: "no values"} }
 
 // thresholds are those of the options, with more room for numbers that move in large steps by themselves.
 func (r *replay) thresholds(name string, role Role) Thresholds {
@@ -215,9 +220,9 @@ func (r *replay) endLife() {
 	r.lives++
 	for _, c := range r.columns {
 		if c.verdict.Outcome == Leak {
-			c.died, c.died1 = c.verdict, true
+			c.died, c.endedLeaking = c.verdict, true
 		}
-		c.verdict, c.peak = Verdict{}, 0
+		c.verdict, c.leak, c.peak = noVerdict(), Verdict{}, 0
 		c.series.Reset()
 	}
 }

@@ -14,10 +14,24 @@ func (r *replay) judge(at time.Time, last bool) {
 		}
 		v := c.judge.Judge(c.series, r.covariates(c)...)
 		r.refine(c, &v)
+		c.hold(&v, at)
 		if v.Shape != c.verdict.Shape || v.Outcome != c.verdict.Outcome || last && len(r.events) == 0 {
 			r.events = append(r.events, Event{Time: at, Name: c.name, Verdict: v})
 		}
 		c.verdict = v
+	}
+}
+
+// hold keeps a leak for half of the horizon that found it, unless half of its rise is gone: a staircase whose steps are as far apart as the windows would else come
+// and go with each step.
+func (c *column) hold(v *Verdict, at time.Time) {
+	if v.Outcome == Leak {
+		c.leak, c.leakAt = *v, at
+		return
+	}
+	held := c.leak.Outcome == Leak && at.Sub(c.leakAt) <= c.leak.Horizon/2 && v.Level >= c.leak.Level-c.leak.Rise/2 && v.ExplainedBy == ""
+	if held {
+		*v = c.leak
 	}
 }
 
@@ -92,7 +106,7 @@ func (r *replay) heldMemory(backlog *column) bool {
 			continue
 		}
 		age := c.series.End().Sub(c.series.Start())
-		if unit, _ := c.judge.unit(c.series, backlog.series, horizon{span: age, window: age / 24}); unit > 0 {
+		if unit, _ := c.judge.unit(c.series, backlog.series, horizon{span: age, window: age / 24}, 0); unit > 0 {
 			return true
 		}
 	}
@@ -106,7 +120,7 @@ func (r *replay) result() ReplayResult {
 			continue
 		}
 		v := c.verdict
-		if c.died1 && v.Outcome < Leak {
+		if c.endedLeaking && v.Outcome < Leak {
 			v = c.died
 			v.Reason += " (until a restart ended it)"
 		}

@@ -27,17 +27,20 @@ func (j *Judge) hiddenAt(s *Series, c Covariate, h horizon) (Verdict, bool) {
 	if len(j.floors) < h.need {
 		return Verdict{}, false
 	}
-	unit, _ := j.longUnit(s, c.Series, h)
-	if unit <= 0 || !j.cameBack(c.Series, h) {
+	if !j.cameBack(c.Series, h) {
 		return Verdict{}, false
 	}
-	floors := append([]Point(nil), j.floors...)
-	rest := j.residual(floors, c.Series, h, unit)
+	unit, _ := j.longUnit(s, c.Series, h, 0)
+	if unit <= 0 {
+		return Verdict{}, false
+	}
+	j.kept = append(j.kept[:0], j.floors...)
+	rest := j.residual(j.kept, c.Series, h, unit)
 	if len(rest) < h.need {
 		return Verdict{}, false
 	}
 	g := j.test(rest, nil)
-	moved := unit * j.swing(c.Series, h)
+	moved := unit * j.swing(c.Series, h, 0)
 	if !g.grows || j.noise(rest, g.trend) > 0.1*moved {
 		return Verdict{}, false
 	}
@@ -73,7 +76,7 @@ func (j *Judge) retention(s *Series, covariates []Covariate) (Verdict, bool) {
 		for i := len(j.horizons) - 1; i >= 0; i-- {
 			h := j.horizons[i]
 			h.window /= 4
-			if v, ok := j.retained(s, c, h); ok {
+			if v, ok := j.retained(s, c, h, covariates); ok {
 				return v, true
 			}
 		}
@@ -81,29 +84,16 @@ func (j *Judge) retention(s *Series, covariates []Covariate) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-func (j *Judge) retained(s *Series, c Covariate, h horizon) (Verdict, bool) {
+func (j *Judge) retained(s *Series, c Covariate, h horizon, covariates []Covariate) (Verdict, bool) {
 	bursts := j.bursts(c.Series, h)
 	if len(bursts) == 0 {
 		return Verdict{}, false
 	}
-	j.floors = s.AppendFloors(j.floors[:0], h.span, h.window)
-	steps, since := 0, time.Time{}
-	levels := make([]float64, 0, len(bursts)+1)
-	from := time.Time{}
-	for i := 0; i <= len(bursts); i++ {
-		to := s.End().Add(h.window)
-		if i < len(bursts) {
-			to = bursts[i].begin
-		}
-		level, ok := j.floorBetween(from, to, h)
-		if !ok {
-			return Verdict{}, false
-		}
-		levels = append(levels, level)
-		if i < len(bursts) {
-			from = bursts[i].end
-		}
+	levels, ok := j.levelsBetween(s, bursts, h, covariates)
+	if !ok {
+		return Verdict{}, false
 	}
+	steps, since := 0, time.Time{}
 	for i := 1; i < len(levels); i++ {
 		switch rise := levels[i] - levels[i-1]; {
 		case rise >= max(j.thresholds.MinRise, 0.2*math.Abs(levels[i-1])):
@@ -125,6 +115,46 @@ func (j *Judge) retained(s *Series, c Covariate, h horizon) (Verdict, bool) {
 		v.Reason = fmt.Sprintf("%d bursts of %s left %s behind step by step; nothing of it went when they ended", steps, c.Name, j.amount(total))
 	}
 	return v, true
+}
+
+// levelsBetween gives the levels of a series before, between and after bursts. ok is false when a level cannot be told: too few windows, or, when the
+// GC cycles are known, too few of them for the garbage of the burst to be gone.
+func (j *Judge) levelsBetween(s *Series, bursts []burst, h horizon, covariates []Covariate) (levels []float64, ok bool) {
+	j.floors = s.AppendFloors(j.floors[:0], h.span, h.window)
+	from := time.Time{}
+	for i := range len(bursts) + 1 {
+		to := s.End().Add(h.window)
+		if i < len(bursts) {
+			to = bursts[i].begin
+		}
+		level, ok := j.floorBetween(from, to, h)
+		if !ok || i > 0 && !j.collected(from, to, h, covariates) {
+			return nil, false
+		}
+		levels = append(levels, level)
+		if i < len(bursts) {
+			from = bursts[i].end
+		}
+	}
+	return levels, true
+}
+
+// collected says whether three GC cycles passed between two times, as far as they are known.
+func (j *Judge) collected(from, to time.Time, h horizon, covariates []Covariate) bool {
+	for _, c := range covariates {
+		if c.Kind != Cycles || c.Series == nil {
+			continue
+		}
+		j.buckets = c.Series.AppendBuckets(j.buckets[:0], h.span)
+		first, last := math.Inf(1), math.Inf(-1)
+		for _, b := range j.buckets {
+			if !b.Start.Before(from) && b.Start.Before(to) {
+				first, last = min(first, b.Min), max(last, b.Last)
+			}
+		}
+		return last-first >= 3
+	}
+	return true
 }
 
 // bursts finds where the load's maximum is four times its median or more, bounded at both sides.

@@ -192,6 +192,19 @@ func (s *Series) Last() float64 { return s.last }
 // First is the first value since the last reset, zero without one.
 func (s *Series) First() float64 { return s.base }
 
+// extent is the lowest and the highest value that any level still holds.
+func (s *Series) extent() (low, high float64) {
+	small, large := float32(math.MaxFloat32), float32(-math.MaxFloat32)
+	for i := range s.cells {
+		if c := &s.cells[i]; !c.empty() {
+			small, large = min(small, c.min), max(large, c.max)
+		}
+	}
+	return s.base + float64(small), s.base + float64(large)
+}
+
+func (s *Series) age() time.Duration { return time.Duration(s.lastNS - s.startNS) }
+
 // Interval is the average time between values, zero with fewer than two.
 func (s *Series) Interval() time.Duration {
 	if s.samples < 2 {

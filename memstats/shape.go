@@ -69,6 +69,8 @@ func (j *Judge) shape(s *Series, v Verdict) Verdict {
 	g := growth{}
 	if len(j.floors) >= 2 {
 		g = j.test(j.floors, nil)
+		g.trend = j.fitter.fit(j.floors)
+		g.rise = g.trend.PerHour * j.floors[len(j.floors)-1].Time.Sub(j.floors[0].Time).Hours()
 		v.PerHour, v.LowPerHour, v.HighPerHour, v.Rise, v.Level = g.trend.PerHour, g.trend.LowPerHour, g.trend.HighPerHour, g.rise, g.last
 	}
 	if early, ok := j.early(s, v, age); ok {

@@ -47,7 +47,24 @@ func (f *fitter) fit(points []Point) Trend {
 	}
 	f.load(points)
 	t.S, t.Z, t.P = f.mannKendall()
-	f.senSlopes(&t)
+	f.slope(&t)
+	return t
+}
+
+// screen computes the significance only, which most series do not have.
+func (f *fitter) screen(points []Point) Trend {
+	points = points[max(0, len(points)-MaxTrendPoints):]
+	t := Trend{N: len(points), P: 1}
+	if t.N >= 2 {
+		f.load(points)
+		t.S, t.Z, t.P = f.mannKendall()
+	}
+	return t
+}
+
+// slope adds the slope to what screen or fit began.
+func (f *fitter) slope(t *Trend) {
+	f.senSlopes(t)
 	residuals := f.slopes[:0]
 	newest := f.hours[t.N-1]
 	for i, v := range f.values {
@@ -55,7 +72,6 @@ func (f *fitter) fit(points []Point) Trend {
 	}
 	t.At = median(residuals)
 	f.slopes = residuals
-	return t
 }
 
 func (f *fitter) load(points []Point) {
