@@ -1,0 +1,85 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/leakguard/leakguard/examples/operator/v1alpha1"
+)
+
+// cluster starts a kube-apiserver and gives a kubeconfig file for it.
+func cluster(t *testing.T) (*rest.Config, string) {
+	t.Helper()
+	needAssets(t)
+	env := &envtest.Environment{BinaryAssetsDirectory: paths.assets}
+	cfg, err := env.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if stopErr := env.Stop(); stopErr != nil {
+			t.Error(stopErr)
+		}
+	})
+	user, err := env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := user.KubeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err = os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return cfg, path
+}
+
+// Two replicas on one cluster: the leader does the work, and the standby is watched all the same.
+func TestLeaderAndStandby(t *testing.T) {
+	cfg, kubeconfig := cluster(t)
+	environment := []string{"KUBECONFIG=" + kubeconfig}
+	args := []string{"--api=auto", "--leak=none", "--leader-elect", "--duration=30s", "--metrics-bind-address=0"}
+	waits := []func() (result, error){start(t, environment, args...), start(t, environment, args...)}
+	leaders := 0
+	for _, wait := range waits {
+		r, err := wait()
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if r.ReconcilesPerSecond["app"] > 0 {
+			leaders++
+		}
+		s := r.Report.Sampling
+		if r.API != "kubeconfig" || len(r.Alarms) > 0 || s.Due == 0 || float64(s.Taken) < 0.8*float64(s.Due) {
+			t.Errorf("got API %s, alarms %v, %d of %d samples, want kubeconfig, none and at least 80 %%", r.API, r.Alarms, s.Taken, s.Due)
+		}
+	}
+	// Both end at about the same time; the standby may get to lead for a moment.
+	if leaders == 0 {
+		t.Error("nobody led")
+	}
+	left := &v1alpha1.AppList{}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = c.List(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	if len(left.Items) > 0 {
+		t.Errorf("got %d Apps left in the cluster, want none", len(left.Items))
+	}
+}
