@@ -85,9 +85,19 @@ func (d *Detector) OrphansOf(dst map[string]int) {
 // collect joins signals about one culprit of one controller: the strongest speaks.
 func (d *Detector) collect(signals map[string]*signal, s signal) {
 	name := fingerprint(kindOf(s.category), s.culprit.Function, s.controller)
-	if have := signals[name]; have == nil || s.stronger(have) {
+	have := signals[name]
+	if have == nil {
 		signals[name] = &s
+		return
 	}
+	count, since := max(s.count, have.count), have.since
+	if s.since.Before(since) {
+		since = s.since
+	}
+	if s.stronger(have) {
+		*have = s
+	}
+	have.count, have.since = count, since
 }
 
 // kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
