@@ -14,7 +14,8 @@ type analyzer struct {
 	dumps   []*Dump
 	shapes  [][]Group // merged groups of each dump, the last one's last
 	context *Context
-	earlier []*Context // of each earlier dump alone, for what the rules say of it by itself
+	before  *Context              // of the first dump alone, for what the rules say of it by itself; nil when there is one dump
+	byShape []map[string][]*Group // the merged groups of each dump by their functions
 }
 
 // match is what a rule found: its leading groups and their companions with the share that belongs to them.
@@ -40,8 +41,17 @@ func newAnalyzer(dumps []*Dump, o Options) *analyzer {
 	}
 	last := len(dumps) - 1
 	a.context = NewContext(a.shapes[last], ContextOptions{Main: o.Main, Goroutines: dumps[last].Goroutines, Earlier: a.shapes[:last]})
-	for i := range last {
-		a.earlier = append(a.earlier, NewContext(a.shapes[i], ContextOptions{Main: o.Main, Goroutines: dumps[i].Goroutines}))
+	if last == 0 {
+		return a
+	}
+	a.before = NewContext(a.shapes[0], ContextOptions{Main: o.Main, Goroutines: dumps[0].Goroutines})
+	for _, groups := range a.shapes {
+		index := make(map[string][]*Group, len(groups))
+		for i := range groups {
+			key := shapeKey(&groups[i])
+			index[key] = append(index[key], &groups[i])
+		}
+		a.byShape = append(a.byShape, index)
 	}
 	return a
 }

@@ -140,13 +140,14 @@ func (a *analyzer) byDesign(m *match) int {
 }
 
 // countsObjects reports whether a rule is about goroutines of which there may be one for each object.
-func countsObjects(r *Rule) bool { return r.Growing != "" || r.Enough > 0 || r.Verdict == VerdictSuspect }
+func countsObjects(r *Rule) bool {
+	return r.Growing != "" || r.Enough > 0 || r.Verdict == VerdictSuspect
+}
 
 // history is how many goroutines with the shapes of a match each dump has; the last is the match's own number.
 func (a *analyzer) history(m *match) []int {
 	out := make([]int, len(a.shapes))
-	for i := range a.earlier {
-		before := a.context.earlier[i]
+	for i, before := range a.context.earlier {
 		for _, p := range m.parts {
 			out[i] += before[shapeKey(p.group)]
 		}
@@ -193,18 +194,12 @@ func (a *analyzer) judgeGrown(m *match, j *judgement, counts []int) {
 // saidBefore reports whether a rule of the same category that is not benign had already matched in the first dump
 // alone: then what was there at first is not there by design.
 func (a *analyzer) saidBefore(m *match) bool {
-	keys := make(map[string]bool)
-	for _, g := range m.leaders {
-		keys[shapeKey(g)] = true
-	}
-	first := a.shapes[0]
-	for i := range first {
-		if !keys[shapeKey(&first[i])] {
-			continue
-		}
-		if c := a.options.Rules.match(&first[i], a.earlier[0]); c != nil && c.rule.Verdict.Worse(VerdictBenign) &&
-			c.rule.category() == m.rule.rule.category() {
-			return true
+	for _, lead := range m.leaders {
+		for _, g := range a.byShape[0][shapeKey(lead)] {
+			c := a.options.Rules.match(g, a.before)
+			if c != nil && c.rule.Verdict.Worse(VerdictBenign) && c.rule.category() == m.rule.rule.category() {
+				return true
+			}
 		}
 	}
 	return false
@@ -215,12 +210,8 @@ func (a *analyzer) turnover(m *match) string {
 	last := len(a.dumps) - 1
 	ids := func(at int) map[uint64]bool {
 		out := make(map[uint64]bool)
-		for i := range a.shapes[at] {
-			g := &a.shapes[at][i]
-			for _, l := range m.leaders {
-				if shapeKey(l) != shapeKey(g) {
-					continue
-				}
+		for _, lead := range m.leaders {
+			for _, g := range a.byShape[at][shapeKey(lead)] {
 				for _, member := range g.Members {
 					if member < len(a.dumps[at].Goroutines) {
 						out[a.dumps[at].Goroutines[member].ID] = true
@@ -281,8 +272,8 @@ func steps(counts []int) string {
 // firstWith is the first dump that has the match's leading shape.
 func (a *analyzer) firstWith(m *match) int {
 	key := shapeKey(m.leaders[0])
-	for i := range a.earlier {
-		if a.context.earlier[i][key] > 0 {
+	for i, before := range a.context.earlier {
+		if before[key] > 0 {
 			return i
 		}
 	}

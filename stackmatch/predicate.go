@@ -21,6 +21,8 @@ type Context struct {
 	now     map[string]int
 	groups  []Group
 	warmUp  bool
+	roots   map[string]siblings
+	readers int // goroutines that could read a watch; counted only when there are watches beside the informers'
 }
 
 // ContextOptions is what is known beside the groups. The zero value is right for the groups of a cheap profile.
@@ -41,6 +43,10 @@ func NewContext(groups []Group, o ContextOptions) *Context {
 	c.census = takeCensus(waiters)
 	c.locks = newLockTable(waiters, o.Main)
 	c.piles = newPiles(waiters)
+	c.roots = newRoots(groups, o.Main)
+	if c.census.liveWatches >= c.census.reflectors+20 {
+		c.readers = c.countReaders()
+	}
 	if len(o.Goroutines) > 0 {
 		c.byID = make(map[uint64]int, len(o.Goroutines))
 		for i := range o.Goroutines {

@@ -61,17 +61,22 @@ func watchWithoutReader(_ *Group, in *Context) bool {
 	if extra < 20 {
 		return false
 	}
+	return in.readers < extra/2
+}
+
+// countReaders counts the goroutines of user code that wait for something that could be an event.
+func (c *Context) countReaders() int {
 	readers := 0
-	for i := range in.groups {
-		g := &in.groups[i]
+	for i := range c.groups {
+		g := &c.groups[i]
 		if g.WaitReason != "" && g.WaitReason != "select" && g.WaitReason != "chan receive" {
 			continue
 		}
-		if _, _, ok := in.culpritOf(g); ok {
+		if _, _, ok := c.culpritOf(g); ok {
 			readers += g.Count
 		}
 	}
-	return readers < extra/2
+	return readers
 }
 
 // copiesOfOneController reports whether a group is the main loop of informers that user code starts again and again.

@@ -133,21 +133,43 @@ func isPoller(g *Group) bool {
 // stuckSibling reports whether goroutines that were started for the same function are blocked in a send that nobody
 // receives while others of them are not; it holds for both.
 func stuckSibling(g *Group, in *Context) bool {
+	if len(in.roots) == 0 {
+		return false
+	}
 	root, ok := userRoot(g, in.main)
 	if !ok {
 		return false
 	}
-	stuck := blockedInSend(g)
-	for i := range in.groups {
-		other := &in.groups[i]
-		if other == g || blockedInSend(other) == stuck {
+	n := in.roots[root]
+	if blockedInSend(g) {
+		return n.free > 0
+	}
+	return n.stuck > 0
+}
+
+// siblings is how many groups with one outer function are blocked in a send, and how many are not.
+type siblings struct{ stuck, free int }
+
+// newRoots counts the groups of each outer function; nil when none is blocked in a send, which most dumps are.
+func newRoots(groups []Group, main string) map[string]siblings {
+	if !slices.ContainsFunc(groups, func(g Group) bool { return blockedInSend(&g) }) {
+		return nil
+	}
+	out := make(map[string]siblings)
+	for i := range groups {
+		root, ok := userRoot(&groups[i], main)
+		if !ok {
 			continue
 		}
-		if r, found := userRoot(other, in.main); found && r == root {
-			return true
+		n := out[root]
+		if blockedInSend(&groups[i]) {
+			n.stuck++
+		} else {
+			n.free++
 		}
+		out[root] = n
 	}
-	return false
+	return out
 }
 
 // blockedInSend reports whether a group has been parked in a channel send for minutes.

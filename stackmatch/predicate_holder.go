@@ -15,47 +15,73 @@ type lockHolder struct {
 	at     int // the frame in which it holds the lock
 }
 
+// holderIndex finds goroutines by the functions and types on their stacks, from the frame that waits on.
+type holderIndex struct {
+	others     []waiter
+	byFunction map[string][]place
+	byReceiver map[string][]place // package and receiver
+	byPackage  map[string][]place // functions with a receiver
+}
+
+// place is a frame of a waiter.
+type place struct{ waiter, frame int }
+
+// maxHolders bounds how many goroutines are looked at as the holder of one victim's lock: the holder is the odd one,
+// and a crowd has none.
+const maxHolders = 256
+
+func newHolderIndex(others []waiter) *holderIndex {
+	x := &holderIndex{
+		others: others, byFunction: make(map[string][]place), byReceiver: make(map[string][]place), byPackage: make(map[string][]place),
+	}
+	for i := range others {
+		o := &others[i]
+		for f := o.leaf; f < len(o.names); f++ {
+			p := place{i, f}
+			x.byFunction[o.names[f]] = append(x.byFunction[o.names[f]], p)
+			if s := frame.Split(o.names[f]); s.Receiver != "" {
+				x.byReceiver[s.Package+"\n"+s.Receiver] = append(x.byReceiver[s.Package+"\n"+s.Receiver], p)
+				x.byPackage[s.Package] = append(x.byPackage[s.Package], p)
+			}
+		}
+	}
+	return x
+}
+
 // findHolder looks for the goroutine that is inside the critical section that a victim wants to enter. exact means
 // that it is in the very function that the victim is in, past the call that locks; else it is in another method of the
-// same type. The rarest and longest blocked candidate wins: it is the odd one, not one of the crowd.
-func findHolder(victims, others []waiter) (best *lockHolder, exact bool) {
+// same type, or for a function without a receiver of a type of its package. The rarest and longest blocked candidate
+// wins: it is the odd one, not one of the crowd.
+func (x *holderIndex) findHolder(victims []waiter) (best *lockHolder, exact bool) {
+	consider := func(v *waiter, p place, same bool) {
+		o := &x.others[p.waiter]
+		// At the leaf, too: a holder may do its own work in the function that locked. But not when it idles there.
+		if same && p.frame == o.leaf && idle(o) || !same && !mayHold(v, o) {
+			return
+		}
+		candidate := &lockHolder{waiter: *o, victim: v, at: p.frame}
+		if best == nil || same && !exact || same == exact && candidate.better(best) {
+			best, exact = candidate, same
+		}
+	}
 	for i := range victims {
 		v := &victims[i]
-		for j := range others {
-			o := &others[j]
-			at, same := holdsSection(v, o)
-			if at < 0 || !same && !mayHold(v, o) {
-				continue
-			}
-			candidate := &lockHolder{waiter: *o, victim: v, at: at}
-			if best == nil || same && !exact || same == exact && candidate.better(best) {
-				best, exact = candidate, same
-			}
+		for _, p := range first(x.byFunction[v.section]) {
+			consider(v, p, true)
+		}
+		near := x.byReceiver[v.symbol.Package+"\n"+v.symbol.Receiver]
+		if v.symbol.Receiver == "" {
+			near = x.byPackage[v.symbol.Package]
+		}
+		for _, p := range first(near) {
+			consider(v, p, false)
 		}
 	}
 	return best, exact
 }
 
-// holdsSection finds the frame of o that is in v's critical section; -1 when there is none.
-func holdsSection(v, o *waiter) (at int, exact bool) {
-	// The leaf counts too: a holder may do its own work in the function that locked.
-	if i := slices.Index(o.names[o.leaf:], v.section); i >= 0 && (i > 0 || !idle(o)) {
-		return o.leaf + i, true
-	}
-	for i := o.leaf; i < len(o.names); i++ {
-		if !strings.HasPrefix(o.names[i], v.symbol.Package) {
-			continue
-		}
-		s := frame.Split(o.names[i])
-		if s.Package != v.symbol.Package || s.Closure != "" && s.Receiver == "" {
-			continue
-		}
-		if s.Receiver != "" && (s.Receiver == v.symbol.Receiver || v.symbol.Receiver == "") {
-			return i, false
-		}
-	}
-	return -1, false
-}
+// first bounds a list of candidates.
+func first(places []place) []place { return places[:min(len(places), maxHolders)] }
 
 // mayHold reports whether a goroutine that is merely in another method of the type can be the holder: it does not idle
 // in a loop, and has been there at least as long as the victim, as far as both are known.
@@ -166,7 +192,11 @@ func withoutClosure(function string) string {
 
 // addWaitGroups finds goroutines that wait for a [sync.WaitGroup], or an errgroup, whose workers, started by the same
 // function, are blocked in a channel send: nobody receives until the wait is over.
-func (t *lockTable) addWaitGroups(others []waiter, main string) {
+func (t *lockTable) addWaitGroups(others []waiter, index *holderIndex, main string) {
+	senders := stuckSenders(others)
+	if len(senders) == 0 {
+		return
+	}
 	for i := range others {
 		w := &others[i]
 		if !waitsForGroup(w.names[:w.leaf]) || t.of[w.group] != nil {
@@ -177,34 +207,36 @@ func (t *lockTable) addWaitGroups(others []waiter, main string) {
 			continue
 		}
 		cl := &cluster{kind: clusterWaitGroup, holder: w.group, culprit: w.group.Stack[at], members: []*Group{w.group}}
-		for j := range others {
-			o := &others[j]
-			if o.group != w.group && startedBy(o, w.names[at]) && stuckSend(o, w) {
+		for _, o := range senders[w.names[at]] {
+			if o.group != w.group && (w.group.Oldest >= minutes(2) || o.group.Oldest >= minutes(2)) {
 				cl.members = append(cl.members, o.group)
 			}
 		}
 		if len(cl.members) > 1 {
-			for _, g := range cl.members {
-				t.of[g] = cl
-			}
+			t.add(cl, index)
 		}
 	}
 }
 
-// startedBy reports whether a function's go statement started a goroutine, told by the creator or by the closure's name.
-func startedBy(o *waiter, function string) bool {
-	if plainName(o.group.CreatedBy.Function) == function {
-		return true
+// stuckSenders files goroutines that are parked in a channel send under the function whose go statement started them,
+// told by the creator or by the closure's name.
+func stuckSenders(others []waiter) map[string][]*waiter {
+	var out map[string][]*waiter
+	for i := range others {
+		o := &others[i]
+		if !strings.HasPrefix(o.group.WaitReason, "chan send") {
+			continue
+		}
+		if out == nil {
+			out = make(map[string][]*waiter)
+		}
+		starter := plainName(o.group.CreatedBy.Function)
+		if starter == "" || frame.IsSpawner(starter) {
+			starter = withoutClosure(plainName(frame.Root(o.group.Stack).Function))
+		}
+		out[starter] = append(out[starter], o)
 	}
-	return slices.ContainsFunc(o.names, func(name string) bool { return strings.HasPrefix(name, function+".func") })
-}
-
-// stuckSend reports whether a worker is parked in a send, for as long as the one that waits for it.
-func stuckSend(o, w *waiter) bool {
-	if o.group.WaitReason == "" {
-		return false
-	}
-	return strings.HasPrefix(o.group.WaitReason, "chan send") && (w.group.Oldest >= minutes(2) || o.group.Oldest >= minutes(2))
+	return out
 }
 
 // pile is goroutines behind one that is blocked.
@@ -215,22 +247,29 @@ type pile struct {
 // newPiles finds goroutines that wait on a [sync.Cond] for their turn while one that has its turn is blocked elsewhere.
 func newPiles(waiters []waiter) map[*Group]pile {
 	const enough = 10
-	var out map[*Group]pile
+	var turns map[string]*Group // by the function in which they wait
 	for i := range waiters {
 		w := &waiters[i]
 		if w.group.Count < enough || w.leaf < 0 || !slices.Contains(w.names[:w.leaf], "sync.(*Cond).Wait") {
 			continue
 		}
-		for j := range waiters {
-			other := &waiters[j]
-			if j == i || other.leaf < 0 || !strings.HasPrefix(other.group.WaitReason, "chan send") && other.group.WaitReason != "" {
-				continue
-			}
-			if slices.Index(other.names, w.names[w.leaf]) > other.leaf {
-				if out == nil {
-					out = make(map[*Group]pile)
-				}
-				out[w.group], out[other.group] = pile{root: other.group}, pile{root: other.group}
+		if turns == nil {
+			turns = make(map[string]*Group)
+		}
+		turns[w.names[w.leaf]] = w.group
+	}
+	if turns == nil {
+		return nil
+	}
+	out := make(map[*Group]pile)
+	for i := range waiters {
+		w := &waiters[i]
+		if w.leaf < 0 || !strings.HasPrefix(w.group.WaitReason, "chan send") && w.group.WaitReason != "" {
+			continue
+		}
+		for _, name := range w.names[w.leaf+1:] {
+			if g := turns[name]; g != nil && g != w.group {
+				out[g], out[w.group] = pile{root: w.group}, pile{root: w.group}
 			}
 		}
 	}

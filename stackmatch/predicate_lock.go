@@ -1,7 +1,6 @@
 package stackmatch
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -109,25 +108,50 @@ func newLockTable(waiters []waiter, main string) lockTable {
 			others = append(others, w)
 		}
 	}
-	for len(victims) > 0 {
-		var cl *cluster
-		cl, victims = gather(victims, others, main)
-		t.add(cl, others)
+	index := newHolderIndex(others)
+	for _, c := range contenders(victims) {
+		t.add(gather(c, index, main), index)
 	}
-	t.addWaitGroups(others, main)
+	t.addWaitGroups(others, index, main)
 	return t
 }
 
+// contenders sorts victims by the lock that they plausibly ask for: that of one type, or of one package when functions
+// without a receiver ask too.
+func contenders(victims []waiter) [][]waiter {
+	free := make(map[string]bool) // packages with functions without a receiver among the victims
+	for i := range victims {
+		free[victims[i].symbol.Package] = free[victims[i].symbol.Package] || victims[i].symbol.Receiver == ""
+	}
+	at := make(map[string]int)
+	var out [][]waiter
+	for i := range victims {
+		s := victims[i].symbol
+		key := s.Package
+		if !free[s.Package] {
+			key += "\n" + s.Receiver
+		}
+		k, ok := at[key]
+		if !ok {
+			k = len(out)
+			at[key] = k
+			out = append(out, nil)
+		}
+		out[k] = append(out[k], victims[i])
+	}
+	return out
+}
+
 // add files a cluster under its members, with those that wait for the semaphore that its holder waits for.
-func (t *lockTable) add(cl *cluster, others []waiter) {
+func (t *lockTable) add(cl *cluster, index *holderIndex) {
 	if cl == nil {
 		return
 	}
 	if cl.kind == clusterSemaphore {
 		want := semaphoreSection(appendNames(nil, cl.holder.Stack))
-		for i := range others {
-			o := &others[i]
-			if o.group != cl.holder && want != "" && semaphoreSection(o.names) == want {
+		for _, place := range index.byFunction[want] {
+			o := &index.others[place.waiter]
+			if o.group != cl.holder && semaphoreSection(o.names) == want {
 				cl.members = append(cl.members, o.group)
 			}
 		}
@@ -154,31 +178,22 @@ func waitsForLock(reason string, above []string) bool {
 	return false
 }
 
-// gather takes the first victim, finds its holder and every other victim of the same lock, and returns the rest.
-func gather(victims, others []waiter, main string) (cl *cluster, rest []waiter) {
-	holder, exact := findHolder(victims, others)
-	cl = &cluster{}
-	lead := &victims[0]
-	if holder != nil {
-		lead = holder.victim
-	}
+// gather finds the holder of the lock that victims ask for, and judges them together.
+func gather(victims []waiter, index *holderIndex, main string) *cluster {
+	holder, exact := index.findHolder(victims)
+	cl := &cluster{}
 	for i := range victims {
-		v := &victims[i]
-		if v == lead || related(v, lead) || holder != nil && onStack(&holder.waiter, v.symbol) {
-			cl.members = append(cl.members, v.group)
-		} else {
-			rest = append(rest, *v)
-		}
+		cl.members = append(cl.members, victims[i].group)
 	}
 	oldest, count := totals(cl.members)
 	if holder == nil {
-		return orphanCluster(cl, lead, oldest, count, main), rest
+		return orphanCluster(cl, &victims[0], oldest, count, main)
 	}
 	cl.holder = holder.group
 	cl.members = append(cl.members, holder.group)
 	cl.culprit = holdingFrame(holder, exact)
 	cl.kind = holder.kind(exact, oldest)
-	return cl, rest
+	return cl
 }
 
 // orphanCluster judges victims whose holder is not seen: long waits are enough, short ones are load.
@@ -226,30 +241,4 @@ func totals(groups []*Group) (oldest time.Duration, count int) {
 		count += g.Count
 	}
 	return oldest, count
-}
-
-// related reports whether two victims plausibly ask for one lock: the same function, or methods of one type, or
-// functions of one package of which one has no receiver.
-func related(a, b *waiter) bool {
-	if a.section == b.section {
-		return true
-	}
-	if a.symbol.Package != b.symbol.Package {
-		return false
-	}
-	return a.symbol.Receiver == b.symbol.Receiver || a.symbol.Receiver == "" || b.symbol.Receiver == ""
-}
-
-// onStack reports whether a waiter's stack has a function of that receiver type.
-func onStack(w *waiter, s frame.Symbol) bool {
-	if s.Receiver == "" {
-		return false
-	}
-	return slices.ContainsFunc(w.names, func(name string) bool {
-		if !strings.HasPrefix(name, s.Package) {
-			return false
-		}
-		other := frame.Split(name)
-		return other.Package == s.Package && other.Receiver == s.Receiver
-	})
 }
