@@ -90,14 +90,16 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 		signals[name] = &s
 		return
 	}
-	count, since := max(s.count, have.count), have.since
-	if s.since.Before(since) {
-		since = s.since
-	}
+	weak := s
 	if s.stronger(have) {
-		*have = s
+		weak, *have = *have, s
 	}
-	have.count, have.since = count, since
+	if weak.level == have.level { // equally sure: the larger count holds the smaller one's goroutines
+		have.count = max(have.count, weak.count)
+	}
+	if weak.since.Before(have.since) {
+		have.since = weak.since
+	}
 }
 
 // kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
