@@ -3,12 +3,14 @@ package leakguard
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/probes/clientgo"
 )
 
 // Manager is a manager whose controllers are instrumented as they are added.
@@ -28,8 +30,8 @@ func (m *Manager) Add(r manager.Runnable) error {
 }
 
 // NewManager is a drop-in for ctrl.NewManager. It instruments every controller of reconcile.Request with no change to
-// it, shields shared connections and informers from being taken for a reconcile's work, learns from the cache which
-// objects live, serves the debug page on the metrics server, and adds a health check named "leakguard".
+// it, shields shared connections and informers from being taken for a reconcile's work, keeps account of response bodies,
+// watches, informers and event handlers, learns from the cache which objects live, serves the debug page on the metrics server, and adds a health check named "leakguard".
 //
 // cfg and opts are not changed. What opts already holds (NewCache, Cache.NewInformer, the config's transport wrappers)
 // stays in force; the guard's parts are put around it.
@@ -42,8 +44,13 @@ func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager,
 		return nil, g.err
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return probes.Shield(rt) })
-	g.wrapCache(&opts)
+	ledger := probes.LedgerOptions{
+		Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace,
+	}
+	transport, informers := probes.NewTransport(ledger), clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger})
+	g.options.Probes = append(slices.Clip(g.options.Probes), transport, informers)
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return transport.Wrap(probes.Shield(rt)) })
+	g.wrapCache(&opts, informers)
 	mgr, err := ctrl.NewManager(cfg, opts)
 	if err != nil {
 		return nil, err
