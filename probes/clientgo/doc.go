@@ -18,7 +18,7 @@
 //
 // # Cost
 //
-// An event costs a clock reading and three atomic operations more for each handler (BenchmarkHandler), an addition to a wrapped queue
+// An event costs two atomic additions more for each handler (BenchmarkHandler), an addition to a wrapped queue
 // nothing, and a rate-limited one two look-ups. Adding a handler takes a stack, a few µs.
 //
 // # Concurrency

@@ -3,6 +3,7 @@ package clientgo
 import (
 	"fmt"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,24 +29,29 @@ type handler struct {
 	site    probes.Site
 	entry   *probes.Entry
 	pending func() (n int, ok bool)
-	since   atomic.Int64 // when the call that runs now began, in ns since the set's start plus one; 0 for none
-	events  atomic.Uint64
+	calls   atomic.Uint64 // begun and ended, so odd while one runs
+
+	mu     sync.Mutex
+	seen   uint64 // the call that ran when busyFor was asked last
+	seenAt time.Time
 }
 
-func (h *handler) begin() { h.since.Store(int64(time.Since(h.set.start)) + 1) }
+func (h *handler) begin() { h.calls.Add(1) }
+func (h *handler) end()   { h.calls.Add(1) }
 
-func (h *handler) end() {
-	h.since.Store(0)
-	h.events.Add(1)
-}
-
-// busyFor is how long the call that runs now has been running; 0 for none.
+// busyFor is how long the call that runs now has been seen to run; 0 for none. Who calls the handler reads no clock: two
+// readings would cost more than all else.
 func (h *handler) busyFor() time.Duration {
-	since := h.since.Load()
-	if since == 0 {
+	calls := h.calls.Load()
+	if calls%2 == 0 {
 		return 0
 	}
-	return max(1, time.Since(h.set.start)-time.Duration(since-1))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if calls != h.seen {
+		h.seen, h.seenAt = calls, time.Now()
+	}
+	return max(1, time.Since(h.seenAt))
 }
 
 // OnAdd implements [cache.ResourceEventHandler].

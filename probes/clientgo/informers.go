@@ -35,7 +35,6 @@ type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, 
 // Informers keeps account of informers and their event handlers. It is a [probes.Probe].
 type Informers struct {
 	options  InformersOptions
-	start    time.Time
 	handlers *probes.Ledger
 	made     atomic.Uint64
 	climb    probes.Climb
@@ -54,7 +53,7 @@ func NewInformers(options InformersOptions) *Informers {
 		options.Ledger.Grace = probes.DefaultGrace
 	}
 	return &Informers{
-		options: options, start: time.Now(), handlers: probes.NewLedger(InformersName, options.Ledger),
+		options: options, handlers: probes.NewLedger(InformersName, options.Ledger),
 		running: map[*informer]bool{}, waiting: map[*handler]bool{},
 	}
 }
