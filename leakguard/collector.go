@@ -28,7 +28,7 @@ type descriptions struct {
 	findings, units, growth, info                                     description
 	orphans, orphansDropped, inFlight, reconciles, instrumented       description
 	samples, skipped, seconds, bytes, errors, panics, interval, stamp description
-	probePanics, probeLate                                            description
+	probePanics, probeLate, breaker                                   description
 }
 
 func newDescriptions() descriptions {
@@ -51,6 +51,7 @@ func newDescriptions() descriptions {
 		interval:       gauge("interval_seconds", "The sampling interval now in force."),
 		stamp:          gauge("last_sample_timestamp_seconds", "When the last sample was taken, in seconds since 1970."),
 		probePanics:    counter("probe_panics_total", "Panics of a probe; the first one switches it off.", "probe"),
+		breaker:        gauge("breaker_open", "1 while a controller is paused for leaking beyond its allowance, 0.5 while it is on trial, else 0.", "controller"),
 		probeLate:      counter("probe_late_total", "Reads that a probe was left out of for taking too long.", "probe"),
 	}
 }
@@ -58,7 +59,7 @@ func newDescriptions() descriptions {
 func (d *descriptions) all() []description {
 	return []description{
 		d.findings, d.units, d.growth, d.info, d.orphans, d.orphansDropped, d.inFlight, d.reconciles, d.instrumented, d.samples,
-		d.skipped, d.seconds, d.bytes, d.errors, d.panics, d.interval, d.stamp, d.probePanics, d.probeLate,
+		d.skipped, d.seconds, d.bytes, d.errors, d.panics, d.interval, d.stamp, d.probePanics, d.probeLate, d.breaker,
 	}
 }
 
@@ -83,6 +84,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, x := range r.Controllers {
 		put(d.orphans, float64(x.Orphans), x.Name)
 		put(d.instrumented, oneIf(x.Instrumented), x.Name)
+		put(d.breaker, breakerValues[x.Breaker], x.Name)
 		if x.Instrumented {
 			put(d.inFlight, float64(x.InFlight), x.Name)
 			put(d.reconciles, float64(x.Reconciles), x.Name)
@@ -141,6 +143,9 @@ func (d *descriptions) putFindings(put func(x description, v float64, labels ...
 		put(d.growth, growth[k], k.controller, k.category, string(k.state))
 	}
 }
+
+// breakerValues are the values of the breaker's metric.
+var breakerValues = map[string]float64{breakerOpen: 1, breakerTrial: 0.5}
 
 func oneIf(b bool) float64 {
 	if b {

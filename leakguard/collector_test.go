@@ -18,6 +18,7 @@ func cmpSorted() cmp.Option {
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	want := []string{
+		"leakguard_breaker_open {controller}",
 		"leakguard_controller_instrumented {controller}", "leakguard_finding_info {fingerprint,controller,category,rule,tier,state,function,position}",
 		"leakguard_findings {controller,category,severity,tier,state}", "leakguard_interval_seconds {}", "leakguard_last_sample_timestamp_seconds {}",
 		"leakguard_leaked {controller,category,state}", "leakguard_leaked_per_hour {controller,category,state}",

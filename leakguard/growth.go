@@ -69,10 +69,12 @@ func (t *growthTable) observe(ev *Evidence) {
 	t.started = true
 }
 
-// take counts a group that has no reconcile's label.
+// take counts a group that has no label of a span, or one of a span that works on no object, as in low-cardinality mode.
 func (t *growthTable) take(g *stackmatch.Group) {
-	if _, labelled := g.Label(probes.LabelReconcile); labelled {
-		return
+	if value, labelled := g.Label(probes.LabelReconcile); labelled {
+		if id, ok := probes.ParseSpanID(value); ok && id.Object != 0 {
+			return
+		}
 	}
 	root := frame.Root(g.Stack).Function
 	if root == "" || isServer(root) {

@@ -26,14 +26,16 @@ var ErrSecondGuard = errors.New("leakguard: another guard is running in this pro
 //
 // All methods may be called concurrently, before Start and after it too.
 type Guard struct {
-	options Options
-	err     error // why Start must fail
-	timing  timing
-	objects *probes.ObjectIndex
-	log     logr.Logger
-	report  atomic.Pointer[Report]
-	sampled atomic.Int64 // when the last tick completed, in Unix nanoseconds
-	started atomic.Int64
+	options  Options
+	err      error // why Start must fail
+	timing   timing
+	objects  *probes.ObjectIndex
+	breakers *breakers
+	events   atomic.Pointer[eventSink]
+	log      logr.Logger
+	report   atomic.Pointer[Report]
+	sampled  atomic.Int64 // when the last tick completed, in Unix nanoseconds
+	started  atomic.Int64
 
 	mu          sync.Mutex
 	controllers map[string]bool // by name: instrumented or not
@@ -52,6 +54,7 @@ func New(options Options) *Guard {
 	g.options.setDefaults()
 	g.err = g.options.validate()
 	g.timing = newTiming(&g.options)
+	g.breakers = newBreakers(g.options.Breaker, g.timing)
 	if g.options.Registerer == nil {
 		g.options.Registerer = metrics.Registry
 	}
@@ -81,6 +84,8 @@ func (g *Guard) Start(ctx context.Context) error {
 		return ErrSecondGuard
 	}
 	defer process.guard.Store(nil)
+	process.scopes.SetLowCardinality(g.options.LowCardinality)
+	defer process.scopes.SetLowCardinality(false)
 	collector := g.Collector()
 	if err := g.options.Registerer.Register(collector); err != nil {
 		return fmt.Errorf("leakguard: register metrics: %w", err)

@@ -23,10 +23,11 @@ type Manager struct {
 func (m *Manager) Guard() *Guard { return m.guard }
 
 // Add implements manager.Manager. Each controller of reconcile.Request is instrumented before it is passed on, itself
-// unwrapped: the manager looks at the types of what it runs.
+// unwrapped: the manager looks at the types of what it runs. Other runnables, as far as the manager does not, run with
+// their type as label, so that what they leak has a name.
 func (m *Manager) Add(r manager.Runnable) error {
 	m.guard.instrument(r)
-	return m.Manager.Add(r)
+	return m.Manager.Add(labelled(r))
 }
 
 // NewManager is a drop-in for ctrl.NewManager. It instruments every controller of reconcile.Request with no change to
@@ -83,6 +84,7 @@ func (g *Guard) wire(mgr manager.Manager, authenticated bool) error {
 	if err != nil {
 		return err
 	}
+	g.events.Store(newEventSink(mgr.GetEventRecorder("leakguard")))
 	if err := mgr.AddHealthzCheck("leakguard", g.Check); err != nil {
 		return err
 	}

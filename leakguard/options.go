@@ -60,6 +60,15 @@ type Options struct {
 	// CaptureDir is a directory that gets the heap profile when the live heap grows, and the text of a dump that decided a
 	// finding: at most 8 files, written atomically, the oldest go. Empty means none.
 	CaptureDir string
+	// LowCardinality gives all reconciles of a controller within a second or so one set of labels, for operators whose CPU
+	// profiles are collected: each label set is a series there. Orphans are then judged by their growth, as it is not known
+	// which object they belong to.
+	LowCardinality bool
+	// CancelOnReturn cancels the context of a reconcile when it returns, so that goroutines that honour it cannot outlive
+	// it. It changes what the operator does: work that is meant to go on behind the reconcile with its context ends.
+	CancelOnReturn bool
+	// Breaker pauses a controller that leaks beyond an allowance. Nil means never.
+	Breaker *Breaker
 	// DebugOpen lets the debug page show stacks and names to everybody, also where the metrics server asks nobody who
 	// they are. Without it such a server gives them to loopback callers only.
 	DebugOpen bool
@@ -107,6 +116,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: Scale %v is not in (0, 1]", ErrOptions, o.Scale)
 	case !(o.Budget.CPU <= 1):
 		return fmt.Errorf("%w: Budget.CPU %v is a share of one core and cannot be above 1", ErrOptions, o.Budget.CPU)
+	}
+	if err := o.Breaker.validate(); err != nil {
+		return err
 	}
 	if o.UnreadyOn != "" && !o.UnreadyOn.alarms() {
 		return fmt.Errorf("%w: UnreadyOn %q is not %q or %q", ErrOptions, o.UnreadyOn, TierProven, TierLikely)

@@ -87,8 +87,8 @@ func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
 		return
 	}
 	id, ok := probes.ParseSpanID(value)
-	if !ok || ev.inFlight(id.Seq) {
-		return
+	if !ok || id.Object == 0 || ev.inFlight(id.Seq) {
+		return // what works on no object is judged by its growth: nobody can tell one worker for each object from a leak
 	}
 	root := frame.Root(g.Stack).Function
 	if root == "" || isShared(root) {

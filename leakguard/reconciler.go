@@ -2,6 +2,7 @@ package leakguard
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -32,6 +33,17 @@ type scoped[R comparable] struct {
 
 // Reconcile implements reconcile.TypedReconciler.
 func (s *scoped[R]) Reconcile(ctx context.Context, request R) (reconcile.Result, error) {
+	guard := process.guard.Load()
+	if guard != nil {
+		if wait := guard.breakers.wait(s.scope.Name(), time.Now()); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
+		if guard.options.CancelOnReturn {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+		}
+	}
 	ctx, span := s.scope.Begin(ctx, s.object(request))
 	defer span.End()
 	return s.inner.Reconcile(ctx, request)

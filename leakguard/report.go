@@ -72,6 +72,8 @@ type ControllerReport struct {
 	InFlight   uint64 `json:"in_flight"`
 	// Orphans is how many goroutines of its ended reconciles are alive.
 	Orphans int `json:"orphans"`
+	// Breaker is "open" while the controller is paused, "trial" while it is on trial after a pause, else empty.
+	Breaker string `json:"breaker,omitempty"`
 }
 
 // Firing counts the findings that are firing.

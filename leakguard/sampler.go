@@ -97,6 +97,7 @@ func (s *sampler) tick(ctx context.Context) {
 	findings := s.detector.Step(ev)
 	s.taken++
 	s.logChanges(findings)
+	s.breakers(ev.At, findings)
 	s.governor.adapt(findings, int(s.sample.Goroutines))
 	s.publish(ev.At, findings)
 }
@@ -252,10 +253,8 @@ func (s *sampler) controllers() []ControllerReport {
 		}
 	}
 	s.guard.mu.Unlock()
-	for name, n := range orphans {
-		if c := byName[name]; c != nil {
-			c.Orphans = n
-		}
+	for name, c := range byName {
+		c.Orphans, c.Breaker = orphans[name], s.guard.breakers.state(name)
 	}
 	list := make([]ControllerReport, 0, len(byName))
 	for _, c := range slices.SortedFunc(maps.Values(byName), func(a, b *ControllerReport) int { return strings.Compare(a.Name, b.Name) }) {
@@ -275,12 +274,24 @@ func (s *sampler) logChanges(findings []Finding) {
 		}
 		if f.State == StateFiring {
 			s.guard.log.Info("leak found", f.logValues()...)
+			s.guard.emit(f, "LeakFound")
 		}
 		if f.State == StateResolved {
 			s.guard.log.Info("leak resolved", f.logValues()...)
+			s.guard.emit(f, "LeakResolved")
 		}
 	}
 	s.states = seen
+}
+
+// breakers lets the breakers see the tick's findings, and says what they did.
+func (s *sampler) breakers(now time.Time, findings []Finding) {
+	orphans := map[string]int{}
+	s.detector.OrphansOf(orphans)
+	for _, c := range s.guard.breakers.step(now, findings, orphans, process.scopes.Stats(nil)) {
+		s.guard.log.Info("breaker "+c.state, "controller", c.controller, "for", c.pause.String(), "leaked", c.leaked)
+		s.guard.emitBreaker(c)
+	}
 }
 
 func (f *Finding) logValues() []any {
