@@ -17,15 +17,16 @@ import (
 	"github.com/leakguard/leakguard/memstats"
 )
 
-// guard watches one simulated operator as leakguard does: goroutines in a compact series, live heap after GC in a full
-// one, both with the number of objects and the load as covariates.
+// guard watches one simulated operator as leakguard does: goroutines in a compact series, live heap after GC in a
+// full one, both with the number of objects and the load as covariates.
 type guard struct {
 	goroutines, live, objects, load, loadFull, objectsFull, alloc, cycles *memstats.Series
 	counts, bytes, garbage                                                *memstats.Judge
 	gc                                                                    collector
 }
 
-// collector is a garbage collector: the live heap is known only when a cycle ends, and a cycle ends when enough was allocated.
+// collector is a garbage collector: the live heap is known only when a cycle ends, and a cycle ends when enough was
+// allocated.
 type collector struct {
 	gogc      float64 // percent
 	limit     float64 // GOMEMLIMIT, 0 for none
@@ -34,6 +35,7 @@ type collector struct {
 	allocated float64 // since then
 	cycles    float64
 	held      float64 // what the heap held at the last step
+	idle      int
 	jitter    *rand.Rand
 }
 
@@ -44,8 +46,12 @@ func (c *collector) step(live float64) {
 	if c.limit > 0 {
 		room = max(mib, min(room, c.limit-c.live))
 	}
-	if c.cycles == 0 || c.allocated >= room {
-		c.live, c.cycles = live, c.cycles+max(1, math.Floor(c.allocated/room))
+	const forced = 12 // ticks: the runtime collects when there was no cycle for two minutes
+	if c.idle++; c.cycles == 0 || c.allocated >= room || c.idle >= forced {
+		c.live, c.cycles, c.idle = live, c.cycles+max(1, math.Floor(c.allocated/room)), 0
+		if c.allocated = c.allocated - room; c.allocated < 0 {
+			c.allocated = 0 // forced: everything is swept
+		}
 		c.allocated = math.Mod(c.allocated, room)
 	}
 }
@@ -224,7 +230,8 @@ func leakRates() []leakRate {
 	}
 }
 
-// every is how often a verdict is asked for: fast leaks are looked for more often, to measure their delay, not to find them.
+// every is how often a verdict is asked for: fast leaks are looked for more often, to measure their delay, not to
+// find them.
 func (r leakRate) every() time.Duration { return (r.least / 1440).Truncate(tick) + tick }
 
 // delay gives how long after its start a leak on top of a shape is found, by a series that it moves.
@@ -235,13 +242,13 @@ func delay(r *rand.Rand, shape loadShape, run int, rate leakRate) (time.Duration
 	if run%3 == 0 {
 		begin = 0
 	}
-	leaked, end := 0.0, begin+rate.least
+	end := begin + rate.least
 	for at := time.Duration(0); at < end; at += tick {
 		q := next(at)
 		if q.restart {
 			begin = at // what leaked is gone
 		}
-		leaked = max(0, (at - begin).Hours())
+		leaked := max(0, (at - begin).Hours())
 		q.goroutines += math.Floor(leaked * rate.goroutines)
 		q.live += leaked * 3600 * rate.bytes
 		g.add(at, q)

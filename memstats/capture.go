@@ -15,11 +15,13 @@ import (
 // MaxCaptures is the largest number of files that a [Captures] keeps.
 const MaxCaptures = 8
 
-// ErrCapture is the reason why a capture was not kept: the name is not usable. Errors of the file system are returned as they are.
+// ErrCapture is the reason why a capture was not kept: the name is not usable. Errors of the file system are returned
+// as they are.
 var ErrCapture = errors.New("memstats: capture not kept")
 
-// Captures keeps profiles in a directory: at most [MaxCaptures] files with its prefix, the oldest goes first. A file is either there in whole or not at
-// all. The zero value keeps nothing. It may be used concurrently by one process; two processes need two directories.
+// Captures keeps profiles in a directory: at most [MaxCaptures] files with its prefix, the oldest goes first. A file
+// is either there in whole or not at all. The zero value keeps nothing. It may be used concurrently by one process;
+// two processes need two directories.
 type Captures struct {
 	// Dir is the directory; it is made when it does not exist. Empty means off: Write then does nothing.
 	Dir string
@@ -30,8 +32,9 @@ type Captures struct {
 // capturePrefix marks the files that Captures may delete.
 const capturePrefix = "leakguard-"
 
-// Write keeps data as "leakguard-<time>-<name>" and gives the path; empty when Captures is off. name is like "heap.pb.gz": letters,
-// digits, dots, dashes and underscores. A full or read-only disk costs the capture only: the error says so.
+// Write keeps data as "leakguard-<time>-<name>" and gives the path; empty when Captures is off. name is like
+// "heap.pb.gz": letters, digits, dots, dashes and underscores. A full or read-only disk costs the capture only: the
+// error says so.
 func (c Captures) Write(at time.Time, name string, data []byte) (path string, err error) {
 	if c.Dir == "" {
 		return "", nil
@@ -51,7 +54,8 @@ func (c Captures) Write(at time.Time, name string, data []byte) (path string, er
 
 func plainName(name string) bool {
 	return name != "" && len(name) <= 100 && strings.Trim(name, ".") != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
 	})
 }
 

@@ -36,9 +36,9 @@ type Change struct {
 	Explained float64
 }
 
-// FindChange finds the step or ramp that describes points in time order best, by least squares over all places, in O(n).
-// A step has two means; a ramp is a level followed by a straight line. With fewer than three points, or equal ones, the
-// Kind is NoChange.
+// FindChange finds the step or ramp that describes points in time order best, by least squares over all places, in
+// O(n). A step has two means; a ramp is a level followed by a straight line. With fewer than three points, or equal
+// ones, the Kind is NoChange.
 func FindChange(points []Point) Change {
 	if len(points) < 3 {
 		return Change{}

@@ -32,33 +32,33 @@ func readCase(t *testing.T, stem string) (c corpusCase) {
 	return c
 }
 
-func readGzip(t testing.TB, path string) []byte {
-	t.Helper()
+func readGzip(tb testing.TB, path string) []byte {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
+		if err = f.Close(); err != nil {
+			tb.Error(err)
 		}
 	}()
 	r, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
-func glob(t testing.TB, pattern string) []string {
-	t.Helper()
+func glob(tb testing.TB, pattern string) []string {
+	tb.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "corpus", pattern))
 	if err != nil || len(all) == 0 {
-		t.Fatalf("no %s: %v", pattern, err)
+		tb.Fatalf("no %s: %v", pattern, err)
 	}
 	return all
 }

@@ -17,7 +17,8 @@ type Delta struct {
 	HeapLiveBytes int64
 	// HeapLivePerHour is the same as a rate; set when Aligned.
 	HeapLivePerHour float64
-	// AllocBytesPerSecond and AllocsPerSecond are the allocation rate. They say how hard the GC works, not what leaks.
+	// AllocBytesPerSecond and AllocsPerSecond are the allocation rate. They say how hard the GC works, not what
+	// leaks.
 	AllocBytesPerSecond, AllocsPerSecond float64
 	// CyclesForced is how many of Cycles the program asked for.
 	CyclesForced uint64
@@ -32,8 +33,8 @@ type Delta struct {
 	FinalizersPending, CleanupsPending int64
 }
 
-// Sub gives what changed since prev. It does not compare HeapAlloc, HeapInuse, Mallocs or Frees: between two GC cycles they
-// move with garbage, see "Indicators" in the package documentation.
+// Sub gives what changed since prev. It does not compare HeapAlloc, HeapInuse, Mallocs or Frees: between two GC
+// cycles they move with garbage, see "Indicators" in the package documentation.
 func (s *Sample) Sub(prev *Sample) Delta {
 	d := Delta{Interval: s.Time.Sub(prev.Time)}
 	if s.NumGC < prev.NumGC || s.TotalAlloc < prev.TotalAlloc || s.Mallocs < prev.Mallocs {

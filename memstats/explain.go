@@ -40,8 +40,8 @@ func (j *Judge) explain(s *Series, h horizon, g growth, covariates []Covariate) 
 	return explanation{}
 }
 
-// follows says whether a load explains a growth: what is left after taking the load's part away does not grow, and there
-// is not more of it per unit of load than before.
+// follows says whether a load explains a growth: what is left after taking the load's part away does not grow, and
+// there is not more of it per unit of load than before.
 func (j *Judge) follows(s, load *Series, h horizon, floors []Point, g growth, drop int) (unit float64, ok bool) {
 	unit, long := j.longUnit(s, load, h, drop)
 	if unit <= 0 {
@@ -72,7 +72,7 @@ func (j *Judge) longUnit(s, load *Series, h horizon, drop int) (unit float64, lo
 		if j.swing(load, l, 0) < 2*own {
 			continue
 		}
-		if unit, _ := j.unit(s, load, l, 0); unit > 0 {
+		if unit, _ = j.unit(s, load, l, 0); unit > 0 {
 			return unit, true
 		}
 	}
@@ -90,8 +90,8 @@ func (j *Judge) swing(load *Series, h horizon, drop int) float64 {
 	return high - low
 }
 
-// unit is the median slope of the series over the load, from pairs of windows in which the load differs by a quarter of its range or
-// more; spread is what is left around it. Zero when the load hardly moves.
+// unit is the median slope of the series over the load, from pairs of windows in which the load differs by a quarter
+// of its range or more; spread is what is left around it. Zero when the load hardly moves.
 func (j *Judge) unit(s, load *Series, h horizon, drop int) (unit, spread float64) {
 	j.ys = s.AppendFloors(j.ys[:0], h.span, h.window)
 	pairs := j.align(j.ys[:max(0, len(j.ys)-drop)], load, h)

@@ -11,7 +11,8 @@ import (
 // FindingSchema is the version of the JSON form of findings.
 const FindingSchema = 1
 
-// Finding is one leak, or suspicion, in the form that all of leakguard's output shares. Offline output has no tier and no state.
+// Finding is one leak, or suspicion, in the form that all of leakguard's output shares. Offline output has no tier
+// and no state.
 type Finding struct {
 	Schema int `json:"schema"`
 	// Fingerprint is the same for the same leak in another run.

@@ -16,8 +16,8 @@ const MaxHeapBytes = 256 << 20
 // ErrHeapProfile is the reason why a heap profile cannot be read; the error that wraps it says where.
 var ErrHeapProfile = errors.New("memstats: bad heap profile")
 
-// Heap is a heap profile: what was in use, and what was ever allocated, by the stack that allocated it. Numbers are estimates for the
-// whole process, scaled up from the sampled objects.
+// Heap is a heap profile: what was in use, and what was ever allocated, by the stack that allocated it. Numbers are
+// estimates for the whole process, scaled up from the sampled objects.
 type Heap struct {
 	// Time is when it was taken; zero when the profile does not say (the text form never does).
 	Time time.Time
@@ -25,7 +25,8 @@ type Heap struct {
 	Rate int64
 	// Sites are the allocation stacks, in the profile's order.
 	Sites []Site
-	// HeapAlloc and TotalAlloc are MemStats' values at that time, zero when the profile does not have them (the binary form never does).
+	// HeapAlloc and TotalAlloc are MemStats' values at that time, zero when the profile does not have them (the
+	// binary form never does).
 	HeapAlloc, TotalAlloc uint64
 	// NumGC is the number of GC cycles until then, zero when the profile does not have it.
 	NumGC uint64
@@ -35,9 +36,11 @@ type Heap struct {
 type Site struct {
 	// Stack is the allocating stack, leaf first.
 	Stack []frame.Frame
-	// InuseBytes and InuseObjects are alive, AllocBytes and AllocObjects were ever allocated: estimates for the whole process.
+	// InuseBytes and InuseObjects are alive, AllocBytes and AllocObjects were ever allocated: estimates for the whole
+	// process.
 	InuseBytes, InuseObjects, AllocBytes, AllocObjects float64
-	// Sampled is the number of sampled objects that InuseObjects is estimated from: its error is about its square root.
+	// Sampled is the number of sampled objects that InuseObjects is estimated from: its error is about its square
+	// root.
 	Sampled float64
 }
 
@@ -49,8 +52,8 @@ func (h *Heap) InuseBytes() (sum float64) {
 	return sum
 }
 
-// ReadHeap reads a heap profile in either form: binary (compressed or not), as pprof endpoints give it by default, or the text of debug=1.
-// Of a damaged text profile it gives the sites before the damage, and an error with the line.
+// ReadHeap reads a heap profile in either form: binary (compressed or not), as pprof endpoints give it by default, or
+// the text of debug=1. Of a damaged text profile it gives the sites before the damage, and an error with the line.
 func ReadHeap(data []byte) (*Heap, error) {
 	if len(data) > MaxHeapBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrHeapProfile, len(data), MaxHeapBytes)
@@ -70,8 +73,9 @@ func scale(size float64, rate int64) float64 {
 	return 1 / (1 - math.Exp(-size/float64(rate)))
 }
 
-// SmallestSeen says what a profile at this rate can see: how many leaked objects of a size it takes until about four of them are sampled, which
-// is the least that [HeapGrowth] believes. At the default rate of 512 KiB that is 12,500 timers of 168 bytes, or four objects of several MiB.
+// SmallestSeen says what a profile at this rate can see: how many leaked objects of a size it takes until about four
+// of them are sampled, which is the least that [HeapGrowth] believes. At the default rate of 512 KiB that is 12,500
+// timers of 168 bytes, or four objects of several MiB.
 func SmallestSeen(objectBytes float64, rate int64) (objects float64) {
 	const believed = 4
 	return believed * scale(objectBytes, rate)

@@ -12,15 +12,15 @@ type Blame struct {
 	Frame frame.Frame
 	// Origin is whose code it is.
 	Origin frame.Origin
-	// Owner says whether Frame is code of the operator, or of a library that is not there to allocate for others. If not, the code to fix is in
-	// no frame: the memory was allocated on behalf of somebody who is not on the stack.
+	// Owner says whether Frame is code of the operator, or of a library that is not there to allocate for others. If
+	// not, the code to fix is in no frame: the memory was allocated on behalf of somebody who is not on the stack.
 	Owner bool
 }
 
 // BlameSite picks the frame to look at from an allocation stack, leaf first: the first frame of the main module; else
-// the first one that is neither the standard library's, nor Kubernetes', nor of a library that allocates for its caller (metrics, decoders, loggers);
-// else the first outside the standard library; else the leaf. The site that allocates is often not the owner: a decoded object is
-// allocated by the decoder, whoever keeps it.
+// the first one that is neither the standard library's, nor Kubernetes', nor of a library that allocates for its
+// caller (metrics, decoders, loggers); else the first outside the standard library; else the leaf. The site that
+// allocates is often not the owner: a decoded object is allocated by the decoder, whoever keeps it.
 func BlameSite(stack []frame.Frame, main string) Blame {
 	if f, origin, ok := frame.Culprit(stack, frame.Frame{}, main); ok && origin == frame.Main {
 		return Blame{Frame: f, Origin: origin, Owner: true}

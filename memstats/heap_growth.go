@@ -17,7 +17,8 @@ type HeapOptions struct {
 	Main string
 	// Every is the time between profiles that do not carry their own; zero leaves rates at zero.
 	Every time.Duration
-	// MinShare is the least part of the growth of the whole heap that a site must carry to be reported; default 0.05, negative for none.
+	// MinShare is the least part of the growth of the whole heap that a site must carry to be reported; default 0.05,
+	// negative for none.
 	MinShare float64
 }
 
@@ -30,7 +31,8 @@ type SiteGrowth struct {
 	BytesPerHour, ObjectsPerHour float64
 	// Share is its part of the growth of all sites that grew.
 	Share float64
-	// Steady says that it grew from each profile to the next, over three profiles or more: two can differ by chance of load.
+	// Steady says that it grew from each profile to the next, over three profiles or more: two can differ by chance
+	// of load.
 	Steady bool
 	// Times is by how much it multiplied, from a first value of at least one sample.
 	Times float64
@@ -40,9 +42,10 @@ type SiteGrowth struct {
 	Hint Hint
 }
 
-// HeapGrowth compares heap profiles in time order and gives the sites that carry the growth, largest first. A site counts when the growth is larger than
-// what sampling makes by chance (four standard deviations of its sampled counts), carries MinShare of the growth, and never fell by
-// more than a quarter of it. Fewer than two profiles give nothing.
+// HeapGrowth compares heap profiles in time order and gives the sites that carry the growth, largest first. A site
+// counts when the growth is larger than what sampling makes by chance (four standard deviations of its sampled
+// counts), carries MinShare of the growth, and never fell by more than a quarter of it. Fewer than two profiles give
+// nothing.
 func HeapGrowth(profiles []*Heap, options HeapOptions) []SiteGrowth {
 	if len(profiles) < 2 {
 		return nil

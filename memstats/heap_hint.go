@@ -25,8 +25,8 @@ type Hint struct {
 	Once bool
 }
 
-// hintRule matches the frames of one hint: any function of the package that starts with one of the names. An empty package
-// matches every package with the suffix in names.
+// hintRule matches the frames of one hint: any function of the package that starts with one of the names. An empty
+// package matches every package with the suffix in names.
 type hintRule struct {
 	pkg   string
 	names []string // "Receiver.Name" or "Name", without stars and type arguments

@@ -18,7 +18,8 @@ import (
 //	# runtime.MemStats
 //	# HeapAlloc = 33155973
 //
-// The numbers in front are objects and bytes in use, in brackets those ever allocated, as sampled; the number behind "heap/" is twice the rate.
+// The numbers in front are objects and bytes in use, in brackets those ever allocated, as sampled; the number behind
+// "heap/" is twice the rate.
 type textHeap struct {
 	heap  Heap
 	inSum bool // behind "# runtime.MemStats"
@@ -120,7 +121,8 @@ func twoNumbers(s string) (objects, size float64, err error) {
 	return float64(a), float64(b), nil
 }
 
-// frame reads "#	0xbd40b7	pkg.Function+0x209	/path/file.go:110"; tabs may be several. Lines of another form are notes and are left out.
+// frame reads "#  0xbd40b7        pkg.Function+0x209      /path/file.go:110"; tabs may be several. Lines of another
+// form are notes and are left out.
 func (p *textHeap) frame(line string) {
 	if !p.open {
 		return

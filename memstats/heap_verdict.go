@@ -9,9 +9,10 @@ import (
 
 // JudgeHeap gives the findings of heap profiles in time order.
 //
-// With several, a site that carries the growth is a leak when it grew steadily over three or more profiles, or at least trebled over two and carries a quarter of the growth;
-// else it is a suspicion. With one profile nothing is known of growth: then a telling site (see [Hint]) that holds a
-// quarter of the live heap is a suspicion, and a leak when a healthy process has one such structure and this one has a thousand.
+// With several, a site that carries the growth is a leak when it grew steadily over three or more profiles, or at
+// least trebled over two and carries a quarter of the growth; else it is a suspicion. With one profile nothing is
+// known of growth: then a telling site (see [Hint]) that holds a quarter of the live heap is a suspicion, and a leak
+// when a healthy process has one such structure and this one has a thousand.
 func JudgeHeap(profiles []*Heap, options HeapOptions) []Finding {
 	switch len(profiles) {
 	case 0:
@@ -132,7 +133,8 @@ func WorstOutcome(findings []Finding) (worst Outcome) {
 	return worst
 }
 
-// SortHeaps puts profiles into time order when all of them carry a time, as binary ones do; otherwise they keep their order.
+// SortHeaps puts profiles into time order when all of them carry a time, as binary ones do; otherwise they keep their
+// order.
 func SortHeaps(profiles []*Heap) {
 	if slices.ContainsFunc(profiles, func(h *Heap) bool { return h.Time.IsZero() }) {
 		return

@@ -9,7 +9,8 @@ import (
 type Thresholds struct {
 	// MinRise is the least rise of the floors over the horizon; default 10, negative for none.
 	MinRise float64
-	// MinRelative is the least rise as a part of the level before; default 0.02, negative for none. The larger of both counts.
+	// MinRelative is the least rise as a part of the level before; default 0.02, negative for none. The larger of
+	// both counts.
 	MinRelative float64
 	// MaxP is the largest probability of chance; default 1e-3. It is not the only condition, see [Judge].
 	MaxP float64
@@ -17,8 +18,9 @@ type Thresholds struct {
 	WarmUp time.Duration
 	// Scale makes all times shorter by a factor, for series of a scaled layout; default 1.
 	Scale float64
-	// Garbage says that the series holds garbage between GC cycles, as HeapAlloc does and HeapLiveBytes does not. Then a rise counts only
-	// when it is more than what falls away now and then, and when five cycles passed in the horizon (see [Cycles]).
+	// Garbage says that the series holds garbage between GC cycles, as HeapAlloc does and HeapLiveBytes does not.
+	// Then a rise counts only when it is more than what falls away now and then, and when five cycles passed in the
+	// horizon (see [Cycles]).
 	Garbage bool
 	// Unit is the word for what is counted, used in reasons; default none, "bytes" prints KiB, MiB and GiB.
 	Unit string
@@ -52,8 +54,8 @@ const (
 	// Load is a gauge that is allowed to drive a series: live objects in the caches, connected clients, queue depth.
 	// Growth that follows it is explained; growth per unit of it is not.
 	Load CovariateKind = iota
-	// Work is a counter of work done, such as reconciles. It never explains growth: what follows it leaks with each unit of work, and
-	// the verdict says how much.
+	// Work is a counter of work done, such as reconciles. It never explains growth: what follows it leaks with each
+	// unit of work, and the verdict says how much.
 	Work
 	// Cycles is the counter of GC cycles, for series with garbage. It explains nothing.
 	Cycles
@@ -72,8 +74,8 @@ type horizon struct {
 	need         int // windows with values
 }
 
-// horizons gives the stretches, shortest first: the shorter one finds fast leaks soon, the longer ones slow leaks and staircases. A
-// benign ramp must end within the shortest one or be explained by a covariate.
+// horizons gives the stretches, shortest first: the shorter one finds fast leaks soon, the longer ones slow leaks and
+// staircases. A benign ramp must end within the shortest one or be explained by a covariate.
 func (t *Thresholds) horizons() [5]horizon {
 	all := [5]horizon{
 		{24 * time.Minute, 2 * time.Minute, 11},
@@ -89,12 +91,14 @@ func (t *Thresholds) horizons() [5]horizon {
 	return all
 }
 
-// Judge tells growth from load. It holds scratch space only: one Judge serves any number of series. It is not safe for concurrent use.
+// Judge tells growth from load. It holds scratch space only: one Judge serves any number of series. It is not safe
+// for concurrent use.
 //
-// A series is growing when at one of the horizons 24 minutes, 1 hour, 5 hours, 20 hours and 6 days all of this holds for the floors of its
-// windows: the trend is significant (Mann–Kendall), the rise is large enough and stands out of the noise, the floors of five
-// equal parts rise each over the one before, nothing came down by more than a quarter of the rise, the second half rises at least half as
-// fast as the first, and the newest part is higher than nine tenths of all that was before; and no covariate explains it.
+// A series is growing when at one of the horizons 24 minutes, 1 hour, 5 hours, 20 hours and 6 days all of this holds
+// for the floors of its windows: the trend is significant (Mann–Kendall), the rise is large enough and stands out of
+// the noise, the floors of five equal parts rise each over the one before, nothing came down by more than a quarter
+// of the rise, the second half rises at least half as fast as the first, and the newest part is higher than nine
+// tenths of all that was before; and no covariate explains it.
 type Judge struct {
 	thresholds Thresholds
 	horizons   [5]horizon
@@ -110,8 +114,8 @@ type Judge struct {
 	pairs      []pair
 }
 
-// NewJudge makes a judge. It does not allocate per verdict once it has seen the largest series, except for the Reason of
-// verdicts that are not flat.
+// NewJudge makes a judge. It does not allocate per verdict once it has seen the largest series, except for the Reason
+// of verdicts that are not flat.
 func NewJudge(thresholds Thresholds) *Judge {
 	thresholds.setDefaults()
 	return &Judge{thresholds: thresholds, horizons: thresholds.horizons()}
@@ -131,7 +135,7 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 	explained := Verdict{}
 	for _, h := range j.horizons {
 		g, ok := j.growthAt(s, h)
-		if g.grows && j.thresholds.Garbage && j.tooth(s, h, g, covariates) {
+		if g.grows && j.tooth(s, h, g, covariates) {
 			g.grows = false
 		}
 		if !ok || !g.grows {
@@ -158,14 +162,17 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 	return j.shape(s, v)
 }
 
-// tooth says whether a rise of a series with garbage may be no more than the flank of one tooth: fewer than five GC cycles
-// passed, or, when nobody counts them, as much fell away at least twice in the ten horizons before.
+// tooth says whether a rise may be no more than the flank of one tooth of the GC: fewer than five cycles passed, or,
+// when nobody counts them and the series has garbage, as much fell away at least twice in the ten horizons before.
 func (j *Judge) tooth(s *Series, h horizon, g growth, covariates []Covariate) bool {
 	for _, c := range covariates {
 		if c.Kind == Cycles && c.Series != nil {
 			j.buckets = c.Series.AppendBuckets(j.buckets[:0], h.span)
 			return len(j.buckets) == 0 || j.buckets[len(j.buckets)-1].Last-j.buckets[0].Min < 5
 		}
+	}
+	if !j.thresholds.Garbage {
+		return false
 	}
 	j.other = s.AppendFloors(j.other[:0], 10*h.span, h.window)
 	falls, top := 0, math.Inf(-1)
@@ -213,7 +220,8 @@ func (j *Judge) usable(s *Series, dst []Point, h horizon) []Point {
 	return append(dst[:0], dst[cut:]...)
 }
 
-// slowingDown says whether the stretch before a horizon rose at least twice as much: then this is the tail of a warm-up.
+// slowingDown says whether the stretch before a horizon rose at least twice as much: then this is the tail of a
+// warm-up.
 func (j *Judge) slowingDown(s *Series, h horizon, g growth) bool {
 	level, _ := s.level(2*h.span, 0)
 	j.other = s.AppendFloors(j.other[:0], 2*h.span, max(h.window, level.Step))
@@ -261,8 +269,8 @@ func fifths(floors []Point, parts *[5]float64) {
 	}
 }
 
-// risesThroughout wants every part higher than the one before by nearly half of the average step: one or two steps with flat
-// stretches are no growth, many are.
+// risesThroughout wants every part higher than the one before by nearly half of the average step: one or two steps
+// with flat stretches are no growth, many are.
 func risesThroughout(parts [5]float64) bool {
 	average := (parts[4] - parts[0]) / 4
 	for i := 1; i < len(parts); i++ {
@@ -294,8 +302,8 @@ func (j *Judge) noise(floors []Point, t Trend) float64 {
 	return 1.4826 * median(j.scratch)
 }
 
-// usualHigh is a level that history hardly ever went above: its ninth decile, and as much again as that is above the median, but at most
-// its highest value, which a long leak passes all the time. It sorts history.
+// usualHigh is a level that history hardly ever went above: its ninth decile, and as much again as that is above the
+// median, but at most its highest value, which a long leak passes all the time. It sorts history.
 func usualHigh(history []float64) float64 {
 	middle := median(history)
 	high := history[(len(history)-1)*9/10]

@@ -17,7 +17,8 @@ type Level struct {
 // Layout is the resolutions of a [Series], finest first. It is immutable: any number of series share one.
 type Layout struct{ levels []Level }
 
-// ErrLayout is the reason why [NewLayout] refuses levels: there are none, one has no bucket, or the steps do not grow.
+// ErrLayout is the reason why [NewLayout] refuses levels: there are none, one has no bucket, or the steps do not
+// grow.
 var ErrLayout = errors.New("memstats: bad layout")
 
 // NewLayout checks levels and makes a layout of them.
@@ -35,20 +36,20 @@ func NewLayout(levels ...Level) (*Layout, error) {
 	return &Layout{levels: slices.Clone(levels)}, nil
 }
 
-// Compact is the layout for thousands of series, such as one per goroutine stack: seconds for two minutes, minutes for
-// twenty hours, hours for six days, in 1.7 KiB. Make it once and share it.
+// Compact is the layout for thousands of series, such as one per goroutine stack: seconds for two minutes, minutes
+// for twenty hours, hours for six days, in 1.7 KiB. Make it once and share it.
 func Compact() *Layout {
 	return &Layout{levels: []Level{{10 * time.Second, 12}, {2 * time.Minute, 32}, {30 * time.Minute, 42}, {6 * time.Hour, 26}}}
 }
 
-// Full is the layout for the process's own numbers: seconds for ten minutes, minutes for a day, hours for two weeks, in 8.3 KiB.
-// Make it once and share it.
+// Full is the layout for the process's own numbers: seconds for ten minutes, minutes for a day, hours for two weeks,
+// in 8.3 KiB. Make it once and share it.
 func Full() *Layout {
 	return &Layout{levels: []Level{{10 * time.Second, 60}, {time.Minute, 120}, {10 * time.Minute, 150}, {time.Hour, 360}}}
 }
 
-// Scaled gives a layout whose steps are shorter by a factor, for tests and demonstrations; a factor of one or less changes nothing. A [Judge]
-// of such series needs the same factor in [Thresholds].Scale.
+// Scaled gives a layout whose steps are shorter by a factor, for tests and demonstrations; a factor of one or less
+// changes nothing. A [Judge] of such series needs the same factor in [Thresholds].Scale.
 func (l *Layout) Scaled(factor float64) *Layout {
 	scaled := &Layout{levels: slices.Clone(l.levels)}
 	if !(factor > 1) {

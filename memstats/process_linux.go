@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// process reads the proc file system without allocating: both files stay open, statm is read at offset 0, descriptors are
-// counted by the directory's size (Linux 6.2 and later) or by its entries.
+// process reads the proc file system without allocating: both files stay open, statm is read at offset 0, descriptors
+// are counted by the directory's size (Linux 6.2 and later) or by its entries.
 type process struct {
 	statm    int // file descriptors, -1 when they could not be opened
 	dir      int

@@ -18,14 +18,15 @@ const (
 // raising lets one raise at a time: the rate is a variable of the whole process.
 var raising sync.Mutex
 
-// RaiseMemProfileRate samples the heap more often for a while, so that a slow leak of small objects shows: at the default of one sample per 512 KiB a
-// leaked timer is seen once in three thousand times. It sets runtime.MemProfileRate to rate, but not below [LeastMemProfileRate], waits for d, at most
-// [LongestRaise], or until ctx ends, and sets the old rate again. It does nothing, and returns false, when profiling is off (rate 0), already as fine, or another raise is
-// running.
+// RaiseMemProfileRate samples the heap more often for a while, so that a slow leak of small objects shows: at the
+// default of one sample per 512 KiB a leaked timer is seen once in three thousand times. It sets
+// runtime.MemProfileRate to rate, but not below [LeastMemProfileRate], waits for d, at most [LongestRaise], or until
+// ctx ends, and sets the old rate again. It does nothing, and returns false, when profiling is off (rate 0), already
+// as fine, or another raise is running.
 //
-// It blocks. The runtime warns that profiles are scaled with the rate in force when they are taken: what was sampled before the raise is then
-// scaled wrongly, so compare two profiles that were both taken during one raise. Each sample costs about a microsecond and memory for its
-// stack, both a small part of an operator's at the least rate.
+// It blocks. The runtime warns that profiles are scaled with the rate in force when they are taken: what was sampled
+// before the raise is then scaled wrongly, so compare two profiles that were both taken during one raise. Each sample
+// costs about a microsecond and memory for its stack, both a small part of an operator's at the least rate.
 func RaiseMemProfileRate(ctx context.Context, rate int, d time.Duration) bool {
 	if !raising.TryLock() {
 		return false

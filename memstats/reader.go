@@ -8,8 +8,9 @@ import (
 
 // Options configures a [Reader]. The zero value works.
 type Options struct {
-	// Limit gives the memory limit of the process's control group in bytes, ok false when there is none. It is asked by
-	// [Reader.ReadProcess] only; nil means that the limit is not known. A library such as automemlimit reads control groups of both versions.
+	// Limit gives the memory limit of the process's control group in bytes, ok false when there is none. It is asked
+	// by [Reader.ReadProcess] only; nil means that the limit is not known. A library such as automemlimit reads
+	// control groups of both versions.
 	Limit func() (bytes uint64, ok bool)
 	// ProcDir is where the proc file system of this process is; default "/proc/self". Only Linux reads it.
 	ProcDir string
@@ -53,8 +54,8 @@ func NewReader(options Options) *Reader {
 // Close releases the files that ReadProcess keeps open. The Reader must not be used after it.
 func (r *Reader) Close() error { return r.process.close() }
 
-// Read fills s from the runtime: no stop-the-world, no allocation, one to two microseconds. It leaves ResidentBytes, OpenFDs and LimitBytes of an
-// earlier [Reader.ReadProcess] as they are.
+// Read fills s from the runtime: no stop-the-world, no allocation, one to two microseconds. It leaves ResidentBytes,
+// OpenFDs and LimitBytes of an earlier [Reader.ReadProcess] as they are.
 func (r *Reader) Read(s *Sample) {
 	s.Time = time.Now()
 	metrics.Read(r.values)
@@ -65,9 +66,9 @@ func (r *Reader) Read(s *Sample) {
 	s.Missing = r.missing
 }
 
-// ReadProcess fills what the kernel must be asked for: the resident set, the open file descriptors and the memory limit.
-// It makes a few system calls (tens of microseconds, more with thousands of descriptors on kernels before 6.2), so ask less often than [Reader.Read].
-// It does not allocate, as long as Options.Limit does not.
+// ReadProcess fills what the kernel must be asked for: the resident set, the open file descriptors and the memory
+// limit. It makes a few system calls (tens of microseconds, more with thousands of descriptors on kernels before
+// 6.2), so ask less often than [Reader.Read]. It does not allocate, as long as Options.Limit does not.
 func (r *Reader) ReadProcess(s *Sample) {
 	s.ResidentBytes, s.OpenFDs = r.process.read()
 	s.LimitBytes = 0

@@ -14,8 +14,8 @@ type ReplayOptions struct {
 	Counts, Bytes Thresholds
 	// Every is how often a verdict is asked for; default a 200th of the recording, at least its interval.
 	Every time.Duration
-	// Gap is a pause in the recording after which all that was before is forgotten; default ten intervals, at least 30
-	// minutes.
+	// Gap is a pause in the recording after which all that was before is forgotten; default ten intervals, at least
+	// 30 minutes.
 	Gap time.Duration
 	// LimitBytes is the memory limit for the time that is left; zero means none is known.
 	LimitBytes uint64
@@ -27,7 +27,8 @@ type SeriesVerdict struct {
 	Role    Role    `json:"-"`
 	Shape   Shape   `json:"shape"`
 	PerHour float64 `json:"per_hour"`
-	// Since is when the growth or the step began, nil when there is none; SinceSeconds the same in the recording's own seconds.
+	// Since is when the growth or the step began, nil when there is none; SinceSeconds the same in the recording's
+	// own seconds.
 	Since        *time.Time `json:"since"`
 	SinceSeconds *float64   `json:"since_seconds,omitempty"`
 	Outcome      Outcome    `json:"verdict"`
@@ -35,7 +36,7 @@ type SeriesVerdict struct {
 	Verdict      Verdict    `json:"-"`
 }
 
-// Change of a verdict during a replay.
+// Event is a change of a verdict during a replay.
 type Event struct {
 	Time    time.Time
 	Name    string
@@ -188,7 +189,8 @@ func (t *Table) interval() time.Duration {
 	return max(1, time.Duration(median(steps)))
 }
 
-// newLife says whether row i belongs to another process, or comes after a gap: a start time changed, a counter fell, a mark says so.
+// newLife says whether row i belongs to another process, or comes after a gap: a start time changed, a counter fell,
+// a mark says so.
 func (r *replay) newLife(i int) bool {
 	at, before := r.table.Times[i], r.table.Times[i-1]
 	for len(r.marks) > 0 && !r.marks[0].Time.After(at) {

@@ -22,8 +22,8 @@ func (r *replay) judge(at time.Time, last bool) {
 	}
 }
 
-// hold keeps a leak for half of the horizon that found it, unless half of its rise is gone: a staircase whose steps are as far apart as the windows would else come
-// and go with each step.
+// hold keeps a leak for half of the horizon that found it, unless half of its rise is gone: a staircase whose steps
+// are as far apart as the windows would else come and go with each step.
 func (c *column) hold(v *Verdict, at time.Time) {
 	if v.Outcome == Leak {
 		c.leak, c.leakAt = *v, at
@@ -67,7 +67,8 @@ func (r *replay) refine(c *column, v *Verdict) {
 	}
 }
 
-// refineResident: the kernel takes freed memory back late, so that only growth beside a Go heap that does not grow says something new.
+// refineResident: the kernel takes freed memory back late, so that only growth beside a Go heap that does not grow
+// says something new.
 func (r *replay) refineResident(v *Verdict) {
 	if v.Shape == Stepped {
 		v.Outcome = Benign
@@ -85,7 +86,8 @@ func (r *replay) refineResident(v *Verdict) {
 	}
 }
 
-// refineBacklog: a queue is not a leak, but one that grows, or holds much memory for long, has a consumer that is too slow.
+// refineBacklog: a queue is not a leak, but one that grows, or holds much memory for long, has a consumer that is too
+// slow.
 func (r *replay) refineBacklog(c *column, v *Verdict) {
 	switch {
 	case v.Shape == Growing && v.Outcome == Leak:
@@ -151,8 +153,8 @@ func (r *replay) timeToLimit(result *ReplayResult) {
 	}
 }
 
-// findings makes one finding per thing that leaks: bytes and objects of the heap are one, and so are all columns that leave something behind with each unit of
-// the same work.
+// findings makes one finding per thing that leaks: bytes and objects of the heap are one, and so are all columns that
+// leave something behind with each unit of the same work.
 func (r *replay) findings(series []SeriesVerdict) (all []Finding) {
 	last := time.Time{}
 	if n := len(r.table.Times); n > 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// hiddenGrowth looks beside a load that the series follows closely up and down: what is left may grow although the series
-// itself, which the load moves more, does not yet.
+// hiddenGrowth looks beside a load that the series follows closely up and down: what is left may grow although the
+// series itself, which the load moves more, does not yet.
 func (j *Judge) hiddenGrowth(s *Series, covariates []Covariate) (Verdict, bool) {
 	for _, c := range covariates {
 		if c.Kind != Load || c.Series == nil {
@@ -50,8 +50,8 @@ func (j *Judge) hiddenAt(s *Series, c Covariate, h horizon) (Verdict, bool) {
 	return v, true
 }
 
-// cameBack says whether a load went both up and down by most of its range within a horizon, so that its part in a series can be
-// told from the part of time.
+// cameBack says whether a load went both up and down by most of its range within a horizon, so that its part in a
+// series can be told from the part of time.
 func (j *Judge) cameBack(load *Series, h horizon) bool {
 	j.other = load.AppendFloors(j.other[:0], h.span, h.window)
 	var up, down float64
@@ -66,8 +66,8 @@ func (j *Judge) cameBack(load *Series, h horizon) bool {
 // burst is a stretch in which a load is far above its usual value.
 type burst struct{ begin, end time.Time }
 
-// retention looks for steps that bursts of load leave behind: the load falls back, the series does not. One is waste with a bound, as a table that
-// does not shrink; two that add up are a leak.
+// retention looks for steps that bursts of load leave behind: the load falls back, the series does not. One is waste
+// with a bound, as a table that does not shrink; two that add up are a leak.
 func (j *Judge) retention(s *Series, covariates []Covariate) (Verdict, bool) {
 	for _, c := range covariates {
 		if c.Kind != Load || c.Series == nil {
@@ -117,8 +117,8 @@ func (j *Judge) retained(s *Series, c Covariate, h horizon, covariates []Covaria
 	return v, true
 }
 
-// levelsBetween gives the levels of a series before, between and after bursts. ok is false when a level cannot be told: too few windows, or, when the
-// GC cycles are known, too few of them for the garbage of the burst to be gone.
+// levelsBetween gives the levels of a series before, between and after bursts. ok is false when a level cannot be
+// told: too few windows, or, when the GC cycles are known, too few of them for the garbage of the burst to be gone.
 func (j *Judge) levelsBetween(s *Series, bursts []burst, h horizon, covariates []Covariate) (levels []float64, ok bool) {
 	j.floors = s.AppendFloors(j.floors[:0], h.span, h.window)
 	from := time.Time{}
@@ -181,8 +181,8 @@ func (j *Judge) bursts(load *Series, h horizon) []burst {
 	return all
 }
 
-// floorBetween is the median floor strictly between two times, with a window's distance to both; ok is false with fewer than
-// two windows there.
+// floorBetween is the median floor strictly between two times, with a window's distance to both; ok is false with
+// fewer than two windows there.
 func (j *Judge) floorBetween(from, to time.Time, h horizon) (float64, bool) {
 	j.scratch = j.scratch[:0]
 	for _, p := range j.floors {

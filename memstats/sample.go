@@ -5,8 +5,8 @@ import "time"
 // Sample is one reading of the runtime and, when [Reader.ReadProcess] filled it, of the process. Fields that
 // [runtime.MemStats] has too carry its names and hold what it would hold. All counters start with the process.
 //
-// A metric that this Go release or platform does not have leaves its field zero and its name in Missing: zero alone never
-// means "none".
+// A metric that this Go release or platform does not have leaves its field zero and its name in Missing: zero alone
+// never means "none".
 type Sample struct {
 	// Time is when the reading was taken.
 	Time time.Time
@@ -21,8 +21,8 @@ type Sample struct {
 	HeapReleased uint64
 	// HeapObjects is the number of heap objects, swept or not.
 	HeapObjects uint64
-	// HeapLiveBytes is the bytes that the last finished GC cycle found reachable: the number to watch for leaks. It is
-	// zero before the first cycle.
+	// HeapLiveBytes is the bytes that the last finished GC cycle found reachable: the number to watch for leaks. It
+	// is zero before the first cycle.
 	HeapLiveBytes uint64
 	// NextGC is the heap size at which the next cycle ends.
 	NextGC uint64
@@ -75,7 +75,8 @@ type Sample struct {
 	// [Reader.ReadProcess] fills it from Options.Limit.
 	LimitBytes uint64
 
-	// Missing names the runtime metrics and process readings that could not be had. The Reader owns it: do not change it.
+	// Missing names the runtime metrics and process readings that could not be had. The Reader owns it: do not change
+	// it.
 	Missing []string
 }
 

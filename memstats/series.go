@@ -20,8 +20,8 @@ type Point struct {
 	Value float64
 }
 
-// cell is a bucket in memory, as differences to the series' base: 24 bits of mantissa are exact for a count that is less
-// than 16 million away from it, and within 6e-8 of the distance for bytes. An empty cell has a NaN minimum.
+// cell is a bucket in memory, as differences to the series' base: 24 bits of mantissa are exact for a count that is
+// less than 16 million away from it, and within 6e-8 of the distance for bytes. An empty cell has a NaN minimum.
 type cell struct{ min, max, last float32 }
 
 // Series is a bounded history of one number. Make it with [NewSeries]. It is not safe for concurrent use.
@@ -57,8 +57,8 @@ func (s *Series) Reset() {
 	s.base, s.last, s.samples, s.startNS, s.lastNS = 0, 0, 0, 0, 0
 }
 
-// ceilingLevel is the first level that remembers how high the floors of the level before were: an hour whose minutes had high floors is told from one
-// with a short burst only by that.
+// ceilingLevel is the first level that remembers how high the floors of the level before were: an hour whose minutes
+// had high floors is told from one with a short burst only by that.
 const ceilingLevel = 2
 
 // noCeiling is the ceiling of a cell in which no finer cell has ended yet.
@@ -66,8 +66,8 @@ const noCeiling = -math.MaxFloat32
 
 func emptyCell() cell { return cell{min: float32(math.NaN())} }
 
-// Add records v at the time at. A value older than the newest one is counted at the newest one's time; NaN and infinities are left out.
-// It does not allocate.
+// Add records v at the time at. A value older than the newest one is counted at the newest one's time; NaN and
+// infinities are left out. It does not allocate.
 func (s *Series) Add(at time.Time, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -89,7 +89,8 @@ func (s *Series) Add(at time.Time, v float64) {
 	s.samples++
 }
 
-// advance empties the cells between the newest value's and that of ns, and hands the floor of the one that ended to the next level.
+// advance empties the cells between the newest value's and that of ns, and hands the floor of the one that ended to
+// the next level.
 func (s *Series) advance(k int, ring []cell, ns int64) {
 	level := s.layout.levels[k]
 	from, to := index(s.lastNS, level.Step), index(ns, level.Step)
@@ -125,8 +126,9 @@ func (s *Series) ceilingsOf(k int) []float32 {
 	return s.ceilings[offset : offset+s.layout.levels[k].Buckets]
 }
 
-// appendCeilings appends, for the cells of the finest level with steps longer than window that began before a time, how high the floors
-// of the finer level were; without such a level or such cells, the floors of the finest level with steps of at least window.
+// appendCeilings appends, for the cells of the finest level with steps longer than window that began before a time,
+// how high the floors of the finer level were; without such a level or such cells, the floors of the finest level
+// with steps of at least window.
 func (s *Series) appendCeilings(dst []float64, window time.Duration, before time.Time) []float64 {
 	offset := 0
 	for k, level := range s.layout.levels {
@@ -213,8 +215,8 @@ func (s *Series) Interval() time.Duration {
 	return time.Duration((s.lastNS - s.startNS) / (s.samples - 1))
 }
 
-// AppendBuckets appends the buckets with values of the finest level that reaches back over the horizon, oldest first. It
-// allocates only when dst has no room. With a horizon longer than every level the coarsest is taken.
+// AppendBuckets appends the buckets with values of the finest level that reaches back over the horizon, oldest first.
+// It allocates only when dst has no room. With a horizon longer than every level the coarsest is taken.
 func (s *Series) AppendBuckets(dst []Bucket, horizon time.Duration) []Bucket {
 	if s.samples == 0 {
 		return dst
@@ -248,9 +250,9 @@ func (s *Series) level(horizon, step time.Duration) (Level, []cell) {
 	return Level{}, nil // a layout has at least one level
 }
 
-// AppendFloors appends the minimum of each window of the horizon that has values, oldest first; windows end at the newest
-// bucket. A floor is what remains when everything that comes and goes has gone, so a leak shows in it first. It allocates
-// only when dst has no room.
+// AppendFloors appends the minimum of each window of the horizon that has values, oldest first; windows end at the
+// newest bucket. A floor is what remains when everything that comes and goes has gone, so a leak shows in it first.
+// It allocates only when dst has no room.
 func (s *Series) AppendFloors(dst []Point, horizon, window time.Duration) []Point {
 	if s.samples == 0 || window <= 0 {
 		return dst

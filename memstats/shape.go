@@ -145,8 +145,8 @@ func (j *Judge) moving(v Verdict, g growth, least float64) Verdict {
 	return v
 }
 
-// sawTooth wants three or more falls of at least half the range between buckets, or most buckets wide enough to hold a
-// whole tooth.
+// sawTooth wants three or more falls of at least half the range between buckets, or most buckets wide enough to hold
+// a whole tooth.
 func (j *Judge) sawTooth(least float64) bool {
 	low, high := j.extent()
 	half := max((high-low)/2, least)

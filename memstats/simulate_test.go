@@ -18,8 +18,8 @@ type reading struct {
 	restart    bool
 }
 
-// loadShape is one way in which a healthy operator's numbers move. Its make gives the reading at a time since the start of the recording; the
-// random source is its own.
+// loadShape is one way in which a healthy operator's numbers move. Its make gives the reading at a time since the
+// start of the recording; the random source is its own.
 type loadShape struct {
 	name string
 	make func(r *rand.Rand) func(at time.Duration) reading
@@ -30,7 +30,8 @@ const (
 	mib = 1 << 20
 )
 
-// steady gives a quiet operator to build on: 80 goroutines, a heap of 40 to 200 MiB, 200 objects, one reconcile a second.
+// steady gives a quiet operator to build on: 80 goroutines, a heap of 40 to 200 MiB, 200 objects, one reconcile a
+// second.
 func steady(r *rand.Rand) reading {
 	return reading{goroutines: 60 + math.Floor(r.Float64()*60), live: (40 + 160*r.Float64()) * mib, objects: 200, load: 1}
 }

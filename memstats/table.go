@@ -16,7 +16,8 @@ const (
 	MaxTableColumns = 4096
 )
 
-// ErrTable is the reason why a recorded series cannot be read; the error that wraps it names the line, the column and the field.
+// ErrTable is the reason why a recorded series cannot be read; the error that wraps it names the line, the column and
+// the field.
 var ErrTable = errors.New("memstats: bad series")
 
 // Table is a recorded series: columns of numbers over time.
@@ -31,19 +32,22 @@ type Table struct {
 	Marks []Mark
 }
 
-// Mark is an event in a recording. One that speaks of a restart, a deployment, an upgrade or a new version starts a new life.
+// Mark is an event in a recording. One that speaks of a restart, a deployment, an upgrade or a new version starts a
+// new life.
 type Mark struct {
 	Time  time.Time
 	Event string
 }
 
-// ReadTable reads a recorded series in either form: CSV with a header line, or JSON with columns and rows, as the replay command takes them.
+// ReadTable reads a recorded series in either form: CSV with a header line, or JSON with columns and rows, as the
+// replay command takes them.
 //
 //	t,heap_alloc,num_goroutine        {"columns": ["t","heap_alloc","num_goroutine"],
 //	0,37087619,93                      "rows": [[0,37087619,93],
 //	60,38112332,94                              [60,38112332,94]]}
 //
-// Times are seconds, from any origin, or in CSV RFC 3339. A column named t, time, timestamp or ts holds them. An empty CSV cell and a JSON null are "no value".
+// Times are seconds, from any origin, or in CSV RFC 3339. A column named t, time, timestamp or ts holds them. An
+// empty CSV cell and a JSON null are "no value".
 func ReadTable(data []byte) (*Table, error) {
 	if len(data) > MaxTableBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTable, len(data), MaxTableBytes)

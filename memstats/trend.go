@@ -12,20 +12,23 @@ const MaxTrendPoints = 512
 type Trend struct {
 	// N is the number of points that were used.
 	N int
-	// PerHour is the Theil–Sen slope: the median of the slopes of all pairs. Up to 29 % of the points may be wild without moving it far.
+	// PerHour is the Theil–Sen slope: the median of the slopes of all pairs. Up to 29 % of the points may be wild
+	// without moving it far.
 	PerHour float64
-	// LowPerHour and HighPerHour are its 95 % confidence interval (Sen 1968), for points whose errors are independent.
+	// LowPerHour and HighPerHour are its 95 % confidence interval (Sen 1968), for points whose errors are
+	// independent.
 	LowPerHour, HighPerHour float64
 	// At is the fitted value at the newest point: the median of value minus slope times time, taken there.
 	At float64
 	// S is Mann and Kendall's statistic: pairs that rise minus pairs that fall.
 	S int64
-	// Z is S in standard deviations, corrected for ties; P the two-sided probability of so large a Z without any trend.
+	// Z is S in standard deviations, corrected for ties; P the two-sided probability of so large a Z without any
+	// trend.
 	Z, P float64
 }
 
-// FitTrend computes the trend of points in time order in O(n log n). Points at equal times are no pair for the slope. With fewer than two points
-// everything but N is zero and P is 1.
+// FitTrend computes the trend of points in time order in O(n log n). Points at equal times are no pair for the slope.
+// With fewer than two points everything but N is zero and P is 1.
 func FitTrend(points []Point) Trend {
 	var f fitter
 	return f.fit(points)
@@ -118,7 +121,8 @@ func (f *fitter) ties() (pairs int64, correction float64) {
 	return pairs, correction
 }
 
-// inversions counts the pairs i < j with z[j] < z[i], or z[j] <= z[i] with equal, by a bottom-up merge sort of indexes.
+// inversions counts the pairs i < j with z[j] < z[i], or z[j] <= z[i] with equal, by a bottom-up merge sort of
+// indexes.
 func (f *fitter) inversions(z []float64, equal bool) (count int64) {
 	order, spare := f.order, f.spare
 	for i := range order {
@@ -202,9 +206,10 @@ func (f *fitter) selector(pairs int64) func(k int64) float64 {
 	return func(k int64) float64 { return slopes[k] }
 }
 
-// selectSlope finds the k-th smallest slope without listing all. A pair's slope is at most x exactly when the pair is inverted in
-// value - x*time, and inversions are counted in O(n log n): so bisect x until few pairs are left between the ends, and list those. (The
-// dual of Cole, Salowe, Steiger and Szemerédi 1989, with bisection in the place of random picks, so that results repeat.)
+// selectSlope finds the k-th smallest slope without listing all. A pair's slope is at most x exactly when the pair is
+// inverted in value - x*time, and inversions are counted in O(n log n): so bisect x until few pairs are left between
+// the ends, and list those. (The dual of Cole, Salowe, Steiger and Szemerédi 1989, with bisection in the place of
+// random picks, so that results repeat.)
 func (f *fitter) selectSlope(k int64) float64 {
 	low, high := math.Inf(1), math.Inf(-1) // every slope lies between those of neighbours
 	for i := 1; i < len(f.hours); i++ {
@@ -283,8 +288,8 @@ func (f *fitter) between(low, high float64, k int64) float64 {
 	return slopes[min(max(k, 0), int64(len(slopes)-1))]
 }
 
-// swaps says whether b, which comes after a at the low slope, comes before it at the high one. On a tie the later point comes first, as in
-// inversions that count equal ones.
+// swaps says whether b, which comes after a at the low slope, comes before it at the high one. On a tie the later
+// point comes first, as in inversions that count equal ones.
 func (f *fitter) swaps(a, b int32) bool {
 	return f.z[b] < f.z[a] || f.z[b] == f.z[a] && b > a
 }

@@ -12,8 +12,8 @@ type Shape uint8
 const (
 	// Flat moves within its noise.
 	Flat Shape = iota
-	// Growing rises for ever: its floor rises in every part of a horizon, is still rising and never came down. A staircase of
-	// steps hours apart is growing too, at a long horizon.
+	// Growing rises for ever: its floor rises in every part of a horizon, is still rising and never came down. A
+	// staircase of steps hours apart is growing too, at a long horizon.
 	Growing
 	// Stepped went from one level to a higher one, once or a few times, and stayed.
 	Stepped
@@ -76,8 +76,9 @@ type Verdict struct {
 	// at the present interval; zero when it has enough.
 	Samples     int64
 	NeedSamples int64
-	// ExplainedBy names the covariate that the series follows, empty when none does; PerUnit is how much of it there is per
-	// unit of that covariate. For a growing series that follows a work counter, PerUnit is how much each unit of work leaves behind.
+	// ExplainedBy names the covariate that the series follows, empty when none does; PerUnit is how much of it there
+	// is per unit of that covariate. For a growing series that follows a work counter, PerUnit is how much each unit
+	// of work leaves behind.
 	ExplainedBy string
 	PerUnit     float64
 	// Reason is a sentence with the numbers.

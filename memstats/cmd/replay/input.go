@@ -15,9 +15,9 @@ import (
 func load(name string, stdin io.Reader) (data []byte, err error) {
 	in := stdin
 	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
+		f, openErr := os.Open(name)
+		if openErr != nil {
+			return nil, openErr
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		in = f

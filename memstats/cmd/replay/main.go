@@ -1,13 +1,14 @@
-// Command replay runs leakguard's growth detector over recorded numbers: series as CSV or JSON, and heap profiles in time order.
+// Command replay runs leakguard's growth detector over recorded numbers: series as CSV or JSON, and heap profiles in
+// time order.
 //
 //	go run github.com/leakguard/leakguard/memstats/cmd/replay [flags] FILE…
 //
-// A FILE is a series (CSV with a header line, or JSON with columns and rows; one column is named t, time, timestamp or ts),
-// or a heap profile (binary, or the text of debug=1). Each may be compressed with gzip; "-" is the standard input. Several heap profiles are compared in
-// time order, or in the order given when they do not carry their time.
+// A FILE is a series (CSV with a header line, or JSON with columns and rows; one column is named t, time, timestamp
+// or ts), or a heap profile (binary, or the text of debug=1). Each may be compressed with gzip; "-" is the standard
+// input. Several heap profiles are compared in time order, or in the order given when they do not carry their time.
 //
-// The output is the verdict over time as text, with -o json one object, with -o svg a chart.
-// The exit status is 0 when nothing is wrong, 1 when there are findings, 2 when the arguments or an input cannot be used.
+// The output is the verdict over time as text, with -o json one object, with -o svg a chart. The exit status is 0
+// when nothing is wrong, 1 when there are findings, 2 when the arguments or an input cannot be used.
 package main
 
 import (
@@ -115,21 +116,25 @@ func (r *report) read(name string, o options, stdin io.Reader) error {
 		return err
 	}
 	if isHeap(data) {
-		h, err := memstats.ReadHeap(data)
-		if err != nil {
-			return err
-		}
-		r.heaps = append(r.heaps, heapFile{name: name, heap: h})
-		return nil
+		return r.readHeap(name, data)
 	}
 	t, err := memstats.ReadTable(data)
 	if err != nil {
 		return err
 	}
-	if err := o.checkColumns(t); err != nil {
+	if err = o.checkColumns(t); err != nil {
 		return err
 	}
 	r.recordings = append(r.recordings, recording{name: name, table: t, result: memstats.Replay(t, o.replay)})
+	return nil
+}
+
+func (r *report) readHeap(name string, data []byte) error {
+	h, err := memstats.ReadHeap(data)
+	if err != nil {
+		return err
+	}
+	r.heaps = append(r.heaps, heapFile{name: name, heap: h})
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -23,18 +22,19 @@ const (
 	maxPanels   = 40
 )
 
-// writeSVG draws one panel per column: the values, the time of each change of verdict, and the last verdict as its title.
+// writeSVG draws one panel per column: the values, the time of each change of verdict, and the last verdict as its
+// title.
 func writeSVG(out io.Writer, r report) error {
-	w := bufio.NewWriter(out)
+	w := newPrinter(out)
 	panels := 0
 	for _, rec := range r.recordings {
 		panels += len(rec.result.Series)
 	}
 	panels = min(panels, maxPanels)
 	height := marginTop + panels*(panelHeight+panelGap) + 20*(len(r.Findings)+2)
-	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12">`+"\n",
+	w.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12">`+"\n",
 		chartWidth, height, chartWidth, height)
-	fmt.Fprintf(w, `<rect width="100%%" height="100%%" fill="#ffffff"/><text x="16" y="20" font-size="15" fill="#111827">verdict: %s</text>`+"\n", r.Verdict)
+	w.printf(`<rect width="100%%" height="100%%" fill="#ffffff"/><text x="16" y="20" font-size="15" fill="#111827">verdict: %s</text>`+"\n", r.Verdict)
 	y, drawn := marginTop, 0
 	for _, rec := range r.recordings {
 		for _, s := range rec.result.Series {
@@ -47,10 +47,10 @@ func writeSVG(out io.Writer, r report) error {
 		}
 	}
 	for i, f := range r.Findings {
-		fmt.Fprintf(w, `<text x="16" y="%d" fill="%s">%s</text>`+"\n", y+20*(i+1), color(f.Verdict), escape(cut(f.Verdict.String()+": "+f.Reason, 150)))
+		w.printf(`<text x="16" y="%d" fill="%s">%s</text>`+"\n", y+20*(i+1), color(f.Verdict), escape(cut(f.Verdict.String()+": "+f.Reason, 150)))
 	}
-	fmt.Fprintln(w, "</svg>")
-	return w.Flush()
+	w.printf("</svg>\n")
+	return w.flush()
 }
 
 // panel maps values to pixels.
@@ -75,7 +75,7 @@ func (p panel) y(v float64) float64 {
 	return float64(p.top) + (p.high-v)/(p.high-p.low)*panelHeight
 }
 
-func drawPanel(w io.Writer, rec recording, s memstats.SeriesVerdict, top int) {
+func drawPanel(w *printer, rec recording, s memstats.SeriesVerdict, top int) {
 	values := columnOf(rec, s.Name)
 	if len(values) == 0 {
 		return
@@ -84,32 +84,33 @@ func drawPanel(w io.Writer, rec recording, s memstats.SeriesVerdict, top int) {
 	for _, v := range values {
 		p.low, p.high = min(p.low, v.Value), max(p.high, v.Value)
 	}
-	fmt.Fprintf(w, `<text x="%d" y="%d"><tspan fill="#111827" font-weight="600">%s</tspan><tspan dx="8" fill="%s">%s</tspan><tspan dx="8" fill="#6b7280">%s</tspan></text>`+"\n",
+	w.printf(`<text x="%d" y="%d"><tspan fill="#111827" font-weight="600">%s</tspan><tspan dx="8" fill="%s">%s</tspan><tspan dx="8" fill="#6b7280">%s</tspan></text>`+"\n",
 		marginLeft, top-6, escape(s.Name), color(s.Outcome), s.Shape, escape(cut(s.Reason, 105)))
-	fmt.Fprintf(w, `<rect x="%d" y="%d" width="%d" height="%d" fill="#f9fafb" stroke="#d1d5db"/>`+"\n", marginLeft, top, plotWidth, panelHeight)
+	w.printf(`<rect x="%d" y="%d" width="%d" height="%d" fill="#f9fafb" stroke="#d1d5db"/>`+"\n", marginLeft, top, plotWidth, panelHeight)
 	for _, label := range []struct {
 		v float64
 		y int
 	}{{p.high, top + 10}, {p.low, top + panelHeight}} {
-		fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="end" fill="#6b7280" font-size="11">%s</text>`+"\n", marginLeft-6, label.y, human(label.v))
+		w.printf(`<text x="%d" y="%d" text-anchor="end" fill="#6b7280" font-size="11">%s</text>`+"\n", marginLeft-6, label.y, human(label.v))
 	}
 	if s.Since != nil && !s.Since.Before(p.from) && s.Outcome > memstats.Benign {
-		fmt.Fprintf(w, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" fill-opacity="0.08"/>`+"\n",
+		w.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" fill-opacity="0.08"/>`+"\n",
 			p.x(*s.Since), top, float64(marginLeft+plotWidth)-p.x(*s.Since), panelHeight, color(s.Outcome))
 	}
 	drawLine(w, p, values, color(s.Outcome))
 	for _, e := range rec.result.Events {
 		if e.Name == s.Name {
-			fmt.Fprintf(w, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="%s" stroke-dasharray="3 3"><title>%s %s: %s</title></line>`+"\n",
+			w.printf(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="%s" stroke-dasharray="3 3"><title>%s %s: %s</title></line>`+"\n",
 				p.x(e.Time), p.x(e.Time), top, top+panelHeight, color(e.Verdict.Outcome), clock(rec.table, e.Time), e.Verdict.Shape, escape(e.Verdict.Reason))
 		}
 	}
-	fmt.Fprintf(w, `<text x="%d" y="%d" fill="#6b7280" font-size="11">%s</text><text x="%d" y="%d" text-anchor="end" fill="#6b7280" font-size="11">%s</text>`+"\n",
+	w.printf(`<text x="%d" y="%d" fill="#6b7280" font-size="11">%s</text><text x="%d" y="%d" text-anchor="end" fill="#6b7280" font-size="11">%s</text>`+"\n",
 		marginLeft, top+panelHeight+13, clock(rec.table, p.from), marginLeft+plotWidth, top+panelHeight+13, clock(rec.table, p.to))
 }
 
-// drawLine draws the lowest and the highest value of each pixel column, so that a long recording keeps its shape and the file stays small.
-func drawLine(w io.Writer, p panel, values []memstats.Point, stroke string) {
+// drawLine draws the lowest and the highest value of each pixel column, so that a long recording keeps its shape and
+// the file stays small.
+func drawLine(w *printer, p panel, values []memstats.Point, stroke string) {
 	var path strings.Builder
 	command := byte('M')
 	for i := 0; i < len(values); {
@@ -128,7 +129,7 @@ func drawLine(w io.Writer, p panel, values []memstats.Point, stroke string) {
 			}
 		}
 	}
-	fmt.Fprintf(w, `<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", path.String(), stroke)
+	w.printf(`<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", path.String(), stroke)
 }
 
 // columnOf gives the values of a column, or of the difference of two that the replay made.

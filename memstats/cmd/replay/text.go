@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -12,43 +11,43 @@ import (
 
 // writeText prints the verdicts over time, then the last ones.
 func writeText(out io.Writer, r report) error {
-	w := bufio.NewWriter(out)
+	w := newPrinter(out)
 	for _, rec := range r.recordings {
-		fmt.Fprintf(w, "%s: %d rows, %d columns, lives: %d\n", rec.name, len(rec.table.Rows), len(rec.table.Columns), rec.result.Lives)
+		w.printf("%s: %d rows, %d columns, lives: %d\n", rec.name, len(rec.table.Rows), len(rec.table.Columns), rec.result.Lives)
 		for _, e := range rec.result.Events {
-			fmt.Fprintf(w, "  %-12s %-28s %-10s %-8s %s\n", clock(rec.table, e.Time), e.Name, e.Verdict.Shape, e.Verdict.Outcome, e.Verdict.Reason)
+			w.printf("  %-12s %-28s %-10s %-8s %s\n", clock(rec.table, e.Time), e.Name, e.Verdict.Shape, e.Verdict.Outcome, e.Verdict.Reason)
 		}
-		fmt.Fprintln(w, "  at the end:")
+		w.printf("  at the end:\n")
 		for _, s := range rec.result.Series {
 			since := ""
 			if s.Since != nil {
 				since = ", since " + clock(rec.table, *s.Since)
 			}
-			fmt.Fprintf(w, "    %-28s %-10s %-8s %s%s\n", s.Name, s.Shape, s.Outcome, s.Reason, since)
+			w.printf("    %-28s %-10s %-8s %s%s\n", s.Name, s.Shape, s.Outcome, s.Reason, since)
 		}
 	}
 	for _, h := range r.heaps {
-		fmt.Fprintf(w, "%s: heap profile, %d sites, rate %d, %.1f MiB in use by its sites\n", h.name, len(h.heap.Sites), h.heap.Rate, h.heap.InuseBytes()/(1<<20))
+		w.printf("%s: heap profile, %d sites, rate %d, %.1f MiB in use by its sites\n", h.name, len(h.heap.Sites), h.heap.Rate, h.heap.InuseBytes()/(1<<20))
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "%s %s (%s): %s\n", f.Verdict, f.Category, f.Rule, f.Reason)
+		w.printf("%s %s (%s): %s\n", f.Verdict, f.Category, f.Rule, f.Reason)
 		if f.Culprit.Function != "" {
-			fmt.Fprintf(w, "    look at  %s\n", f.Culprit)
+			w.printf("    look at  %s\n", f.Culprit)
 		}
 		if f.Advice != "" {
-			fmt.Fprintf(w, "    advice   %s\n", f.Advice)
+			w.printf("    advice   %s\n", f.Advice)
 		}
 		for _, stack := range f.Stacks {
 			for _, frame := range stack {
-				fmt.Fprintf(w, "      %s\n", frame)
+				w.printf("      %s\n", frame)
 			}
 		}
 	}
 	if l := r.TimeToLimit; l != nil {
-		fmt.Fprintf(w, "limit reached in about %v (%s)\n", l.Likely.Round(time.Minute), limitRange(l))
+		w.printf("limit reached in about %v (%s)\n", l.Likely.Round(time.Minute), limitRange(l))
 	}
-	fmt.Fprintf(w, "verdict: %s\n", strings.ToLower(r.Verdict.String()))
-	return w.Flush()
+	w.printf("verdict: %s\n", strings.ToLower(r.Verdict.String()))
+	return w.flush()
 }
 
 func limitRange(l *memstats.TimeToLimit) string {
@@ -58,7 +57,8 @@ func limitRange(l *memstats.TimeToLimit) string {
 	return fmt.Sprintf("%v to %v", l.Earliest.Round(time.Minute), l.Latest.Round(time.Minute))
 }
 
-// clock prints a time as the recording counts it: since its first row when it counts seconds from zero or so, else as a date.
+// clock prints a time as the recording counts it: since its first row when it counts seconds from zero or so, else as
+// a date.
 func clock(t *memstats.Table, at time.Time) string {
 	const year = 365 * 24 * time.Hour
 	if len(t.Times) > 0 && t.Times[0].After(time.Unix(0, 0).Add(10*year)) {
