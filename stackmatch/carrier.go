@@ -31,26 +31,32 @@ func (c *carrier) next() (line []byte, ok bool) {
 		if !ok || !c.active {
 			return line, ok
 		}
-		if _, plain := parseHeader(line); plain {
-			c.active = false
-			return line, true
-		}
-		rest, matches := matchPrefix(c.prefix, line)
-		fresh := c.fresh
-		c.fresh = false
-		switch {
-		case matches && c.level > 0:
-			c.unquote(rest)
-		case matches:
-			return rest, true
-		case c.whole || fresh && c.level == 0:
-			c.active = false // the prefix was that of the header's line only
-			return line, true
-		case isPlace(line):
-			c.active = false
+		if line, ok = c.strip(line); ok {
 			return line, true
 		}
 	}
+}
+
+// strip takes the prefix off a line. ok is false for a line of something else, and for one whose text was unquoted.
+func (c *carrier) strip(line []byte) (rest []byte, ok bool) {
+	if _, plain := parseHeader(line); plain {
+		c.active = false
+		return line, true
+	}
+	rest, matches := matchPrefix(c.prefix, line)
+	fresh := c.fresh
+	c.fresh = false
+	switch {
+	case matches && c.level > 0:
+		c.unquote(rest)
+		return nil, false
+	case matches:
+		return rest, true
+	case c.whole, fresh && c.level == 0, isPlace(line):
+		c.active = false // the prefix was that of the header's line only, or another dump begins
+		return line, true
+	}
+	return nil, false
 }
 
 // direct reports whether the lines of the input are those of the dump.
@@ -175,26 +181,29 @@ func locate(line []byte) (at, level int, ok bool) {
 // beginsDump tells whether s begins with the first line of a dump, quoted or not.
 func beginsDump(s []byte) (level int, ok bool) {
 	rest := s[len(goroutineWord):]
-	if after, ok := bytes.CutPrefix(rest, []byte("profile: total ")); ok {
-		n := 0
-		for n < len(after) && after[n] >= '0' && after[n] <= '9' {
-			n++
-		}
-		level, end := quoteLevel(after[n:])
-		return level, n > 0 && end
+	if total, found := bytes.CutPrefix(rest, []byte("profile: total ")); found {
+		n := skipDigits(total, 0)
+		level, ok = quoteLevel(total[n:])
+		return level, ok && n > 0
 	}
-	if len(rest) == 0 || rest[0] < '0' || rest[0] > '9' {
+	if len(rest) == 0 || !isDigit(rest[0]) {
 		return 0, false
 	}
 	for i := 1; i < len(s); i++ {
-		if s[i] == ':' && (s[i-1] == ']' || s[i-1] == '}') {
-			if level, ok = quoteLevel(s[i+1:]); ok {
-				_, ok = parseHeader(s[:i+1])
-				return level, ok || level > 0 && bytes.IndexByte(s[:i], '[') > 0
-			}
+		if s[i] != ':' || s[i-1] != ']' && s[i-1] != '}' {
+			continue
+		}
+		if level, ok = quoteLevel(s[i+1:]); ok {
+			return level, isHeader(s[:i+1], level)
 		}
 	}
 	return 0, false
+}
+
+// isHeader reports whether s is a goroutine's first line, which cannot be told for sure while it is quoted.
+func isHeader(s []byte, level int) bool {
+	_, ok := parseHeader(s)
+	return ok || level > 0 && bytes.IndexByte(s, '[') > 0
 }
 
 // quoteLevel tells from what follows a line how often it was quoted: a line break is "\n" after one time, "\\n" after

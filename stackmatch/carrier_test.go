@@ -28,11 +28,11 @@ main.d(0x1)
 	/src/d.go:4 +0x2
 `
 
-func quoted(t testing.TB, s string) string {
-	t.Helper()
+func quoted(tb testing.TB, s string) string {
+	tb.Helper()
 	b, err := json.Marshal(s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }

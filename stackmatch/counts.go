@@ -36,7 +36,6 @@ type countsReader struct {
 	pcs    []uint64
 	frames []frame.Frame
 	hidden int // pcs before the first frame that is printed
-	cut    bool
 }
 
 // start takes the first line of a dump. ok is false for other lines.

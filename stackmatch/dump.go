@@ -10,7 +10,7 @@ type Format uint8
 
 // The forms of a dump.
 const (
-	// FormatText is the text of runtime.Stack, of the goroutine profile with debug=2 and of a crash.
+	// FormatText is the text of [runtime.Stack], of the goroutine profile with debug=2 and of a crash.
 	FormatText Format = iota + 1
 	// FormatCounts is the text of the goroutine profile with debug=1: stacks with counts, without ids, states and creators.
 	FormatCounts

@@ -15,14 +15,7 @@ func (p *textReader) follow(l *lineReader) {
 		if n == nil || n.kind == callNode && !startsWith(b, n.function) {
 			n = p.guessCall(at, b)
 		}
-		size := 0
-		switch {
-		case n == nil:
-		case n.kind == callNode:
-			n, size = matchCall(b, n)
-		case n.kind == creatorNode:
-			n, size = p.matchCreator(b, n)
-		}
+		n, size := p.match(b, n)
 		if size == 0 {
 			p.at = at
 			return
@@ -34,6 +27,18 @@ func (p *textReader) follow(l *lineReader) {
 		l.line += 2
 		at = n
 	}
+}
+
+// match gives how many bytes the two lines of a frame or creator take if they are those of n, or of one like it.
+func (p *textReader) match(b []byte, n *node) (*node, int) {
+	switch {
+	case n == nil:
+	case n.kind == callNode:
+		return matchCall(b, n)
+	case n.kind == creatorNode:
+		return p.matchCreator(b, n)
+	}
+	return nil, 0
 }
 
 func startsWith(b []byte, s string) bool { return len(b) > len(s) && string(b[:len(s)]) == s }
@@ -74,10 +79,7 @@ func matchPosition(b []byte, n *node) (*node, int) {
 	}
 	for first := n; n != nil; n = n.next {
 		k := 1 + len(n.position)
-		if k == 1 || len(b) <= k || string(b[1:k]) != n.position || b[k] != ' ' && b[k] != '\n' {
-			continue
-		}
-		if n != first && (n.parent != first.parent || n.kind != first.kind || n.function != first.function) {
+		if !n.isAt(b[1:]) || n != first && !n.isLike(first) {
 			continue
 		}
 		end := bytes.IndexByte(b[k:], '\n')
@@ -87,6 +89,17 @@ func matchPosition(b []byte, n *node) (*node, int) {
 		return n, k + end + 1
 	}
 	return nil, 0
+}
+
+// isAt reports whether text begins with the position of n, which must be known.
+func (n *node) isAt(text []byte) bool {
+	k := len(n.position)
+	return k > 0 && len(text) > k && string(text[:k]) == n.position && (text[k] == ' ' || text[k] == '\n')
+}
+
+// isLike reports whether two nodes differ in the position only.
+func (n *node) isLike(o *node) bool {
+	return n.parent == o.parent && n.kind == o.kind && n.function == o.function
 }
 
 // matchCreator does for a creator what matchCall does for a frame.

@@ -77,6 +77,7 @@ func FuzzCarrier(f *testing.F) {
 
 // check reads data in every way and compares.
 func check(t *testing.T, data []byte) []*stackmatch.Dump {
+	t.Helper()
 	dumps, err := stackmatch.ReadAll(bytes.NewReader(data), stackmatch.ReadOptions{})
 	if (err == nil) != (len(dumps) > 0) {
 		t.Fatalf("%d dumps with error %v", len(dumps), err)
@@ -114,6 +115,7 @@ func largest(dumps []*stackmatch.Dump) (most *stackmatch.Dump) {
 }
 
 func checkSame(t *testing.T, how string, want, got *stackmatch.Dump) {
+	t.Helper()
 	if diff := cmp.Diff(dumpText(want), dumpText(got)); diff != "" {
 		t.Fatalf("%s (-want +got):\n%s", how, diff)
 	}
@@ -121,6 +123,7 @@ func checkSame(t *testing.T, how string, want, got *stackmatch.Dump) {
 
 // checkDump checks what holds for every dump.
 func checkDump(t *testing.T, d *stackmatch.Dump, lines int) {
+	t.Helper()
 	if d.Line < 0 || d.Line > lines {
 		t.Errorf("dump at line %d of %d", d.Line, lines)
 	}
@@ -168,6 +171,7 @@ func checkDump(t *testing.T, d *stackmatch.Dump, lines int) {
 }
 
 func checkGroupsOnly(t *testing.T, d, few *stackmatch.Dump) {
+	t.Helper()
 	if few.Goroutines != nil {
 		t.Error("goroutines with groups only")
 	}
@@ -200,7 +204,7 @@ func FuzzProfile(f *testing.F) {
 		if (err == nil) != (errAgain == nil) || !cmp.Equal(groups, again) {
 			t.Fatalf("second reading: %v, want %v", errAgain, err)
 		}
-		if d, err := stackmatch.Read(bytes.NewReader(data), stackmatch.ReadOptions{MaxProfile: 1 << 20}); err == nil {
+		if d, errRead := stackmatch.Read(bytes.NewReader(data), stackmatch.ReadOptions{MaxProfile: 1 << 20}); errRead == nil {
 			checkDump(t, d, 1+bytes.Count(data, []byte("\n")))
 		}
 		if err != nil {
@@ -212,6 +216,7 @@ func FuzzProfile(f *testing.F) {
 
 // comparePprof compares the sum of all groups with what the reader of google/pprof finds.
 func comparePprof(t *testing.T, data []byte, groups []stackmatch.Group) {
+	t.Helper()
 	if len(data) > 2 && data[0] == 0x1f {
 		r, err := newGzip(data)
 		if err != nil {

@@ -16,13 +16,13 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // fixtures are the dumps of the committed program testdata/dumper, a folder for each Go version.
-func fixtures(t testing.TB) []string {
-	t.Helper()
+func fixtures(tb testing.TB) []string {
+	tb.Helper()
 	var files []string
 	for _, pattern := range []string{"testdata/go*/*.txt", "testdata/go*/*.gz", "testdata/forms/*.txt"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
-			t.Fatalf("no fixtures %s: %v", pattern, err)
+			tb.Fatalf("no fixtures %s: %v", pattern, err)
 		}
 		files = append(files, names...)
 	}
@@ -39,7 +39,7 @@ func TestGolden(t *testing.T) {
 			got := dumpText(d)
 			golden := name + ".golden"
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				if err = os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

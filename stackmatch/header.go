@@ -38,20 +38,12 @@ type headerState struct {
 //
 // in all forms from Go 1.4 to 1.27, with words that it does not know left out. ok is false for any other line.
 func parseHeader(line []byte) (h header, ok bool) {
-	rest, ok := bytes.CutPrefix(line, goroutineWord)
+	id, rest, ok := headerID(line)
 	if !ok {
 		return h, false
 	}
-	n := 0
-	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
-		h.id = h.id*10 + uint64(rest[n]-'0')
-		n++
-	}
-	if n == 0 || n > 20 {
-		return h, false
-	}
-	rest = rest[n:]
-	if len(rest) > 1 && rest[1] != '[' && (bytes.HasPrefix(rest, []byte(" gp=")) || bytes.HasPrefix(rest, []byte(" m="))) {
+	h.id = id
+	if bytes.HasPrefix(rest, []byte(" gp=")) || bytes.HasPrefix(rest, []byte(" m=")) {
 		i := bytes.IndexByte(rest, '[')
 		if i < 1 {
 			return h, false
@@ -69,6 +61,16 @@ func parseHeader(line []byte) (h header, ok bool) {
 		return h, true
 	}
 	return h, h.tail(rest[end+1:])
+}
+
+// headerID gives the number in "goroutine 45 [select]:", and what follows it.
+func headerID(line []byte) (id uint64, rest []byte, ok bool) {
+	rest, ok = bytes.CutPrefix(line, goroutineWord)
+	n := skipDigits(rest, 0)
+	for _, c := range rest[:n] {
+		id = id*10 + uint64(c-'0')
+	}
+	return id, rest[n:], ok && n > 0 && n <= 20
 }
 
 // bracket reads what stands in the brackets and gives the offset of the closing one, or -1.
@@ -153,7 +155,7 @@ func (h *headerState) read(s []byte) {
 	}
 }
 
-// maxMinutes keeps a wait inside what a time.Duration can hold.
+// maxMinutes keeps a wait inside what a [time.Duration] can hold.
 const maxMinutes = 100_000_000
 
 func (h *headerState) qualifier(word []byte) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
@@ -204,12 +205,12 @@ func (p *ProfileReader) vote(g *Group, i int, reason string, n int) {
 // not copied.
 func joinVarints(before []byte, f field) []byte {
 	if f.bytes == nil {
-		return binary.AppendUvarint(before[:len(before):len(before)], f.value)
+		return binary.AppendUvarint(slices.Clip(before), f.value)
 	}
 	if before == nil {
 		return f.bytes
 	}
-	return append(before[:len(before):len(before)], f.bytes...)
+	return append(slices.Clip(before), f.bytes...)
 }
 
 func firstValue(f field) uint64 {

@@ -21,8 +21,8 @@ import (
 
 // park starts n goroutines that wait until the test ends. kinds is how many different stacks and label sets they have;
 // unique gives each a label of its own.
-func park(t testing.TB, n int, unique bool) {
-	t.Helper()
+func park(tb testing.TB, n int, unique bool) {
+	tb.Helper()
 	stop := make(chan struct{})
 	var running, done sync.WaitGroup
 	running.Add(n)
@@ -43,7 +43,7 @@ func park(t testing.TB, n int, unique bool) {
 		})
 	}
 	running.Wait()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		close(stop)
 		done.Wait()
 	})
@@ -74,11 +74,11 @@ func wait(kind int, stop chan struct{}) {
 	}
 }
 
-func capture(t testing.TB) []byte {
-	t.Helper()
+func capture(tb testing.TB) []byte {
+	tb.Helper()
 	var buf bytes.Buffer
 	if err := stackmatch.CaptureProfile(&buf); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return buf.Bytes()
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Read reads all of r and gives the dump in it; of several the one with the most goroutines, the first of those equally
-// large. The form is found by looking at the bytes: text of runtime.Stack, debug=2 or a crash, debug=1, or a profile,
+// large. The form is found by looking at the bytes: text of [runtime.Stack], debug=2 or a crash, debug=1, or a profile,
 // any of them compressed with gzip, and text inside log lines, JSON strings and test output.
 //
 // What cannot be read is left out and listed in [Dump].Errors. An error means that there is no dump at all

@@ -14,11 +14,11 @@ import (
 )
 
 // corpusFiles gives the dumps of the rebuilt reports by name.
-func corpusFiles(t testing.TB) map[string][]byte {
-	t.Helper()
+func corpusFiles(tb testing.TB) map[string][]byte {
+	tb.Helper()
 	names, err := filepath.Glob("testdata/corpus/*.gz")
 	if err != nil || len(names) == 0 {
-		t.Fatalf("no corpus: %v", err)
+		tb.Fatalf("no corpus: %v", err)
 	}
 	files := map[string][]byte{}
 	for _, name := range names {
@@ -26,28 +26,28 @@ func corpusFiles(t testing.TB) map[string][]byte {
 		if strings.HasSuffix(short, ".json") {
 			continue
 		}
-		files[short] = gunzipFile(t, name)
+		files[short] = gunzipFile(tb, name)
 	}
 	return files
 }
 
-func gunzipFile(t testing.TB, name string) []byte {
-	t.Helper()
+func gunzipFile(tb testing.TB, name string) []byte {
+	tb.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return unzip(t, data)
+	return unzip(tb, data)
 }
 
-func unzip(t testing.TB, data []byte) []byte {
-	t.Helper()
+func unzip(tb testing.TB, data []byte) []byte {
+	tb.Helper()
 	r, err := newGzip(data)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if data, err = io.ReadAll(r); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }

@@ -14,7 +14,7 @@ var (
 	systemWord      = []byte("runtime stack:")
 )
 
-// textReader reads the text form line by line: of runtime.Stack, debug=2 and crashes.
+// textReader reads the text form line by line: of [runtime.Stack], debug=2 and crashes.
 type textReader struct {
 	options ReadOptions
 	lines   *lineReader
@@ -196,31 +196,33 @@ func (p *textReader) flush(position []byte) {
 
 // known reads a header that has nothing but a wait reason seen before, and perhaps minutes, as most have.
 func (p *textReader) known(line []byte) (id uint64, state headerState, ok bool) {
-	if len(line) < 16 || line[len(line)-1] != ':' || line[len(line)-2] != ']' || !bytes.HasPrefix(line, goroutineWord) {
+	id, words, ok := headerID(line)
+	if !ok || len(words) < 5 || words[0] != ' ' || words[1] != '[' || string(words[len(words)-2:]) != "]:" {
 		return 0, state, false
 	}
-	i := len(goroutineWord)
-	for i < len(line) && isDigit(line[i]) {
-		id = id*10 + uint64(line[i]-'0')
-		i++
-	}
-	if i == len(goroutineWord) || i > len(goroutineWord)+19 || i+4 > len(line) || line[i] != ' ' || line[i+1] != '[' {
-		return 0, state, false
-	}
-	words := line[i+2 : len(line)-2]
+	words = words[2 : len(words)-2]
 	if minutes, found := bytes.CutSuffix(words, minutesWord); found {
-		n, scale := uint64(0), uint64(1)
-		for i = len(minutes); i > 0 && isDigit(minutes[i-1]) && scale < maxMinutes; i-- {
-			n += uint64(minutes[i-1]-'0') * scale
-			scale *= 10
-		}
-		if i < 3 || minutes[i-1] != ' ' || minutes[i-2] != ',' {
+		if words, state.wait, ok = cutMinutes(minutes); !ok {
 			return 0, state, false
 		}
-		state.wait, words = time.Duration(n)*time.Minute, minutes[:i-2]
 	}
 	state.word, ok = p.reasons[string(words)]
 	return id, state, ok
+}
+
+// cutMinutes takes "select, 5" apart.
+func cutMinutes(s []byte) (reason []byte, wait time.Duration, ok bool) {
+	n, scale := uint64(0), uint64(1)
+	i := len(s)
+	for i > 0 && isDigit(s[i-1]) && scale < maxMinutes {
+		i--
+		n += uint64(s[i]-'0') * scale
+		scale *= 10
+	}
+	if i < 3 || s[i-1] != ' ' || s[i-2] != ',' {
+		return nil, 0, false
+	}
+	return s[:i-2], time.Duration(n) * time.Minute, true
 }
 
 func (p *textReader) header(h *header, number int) {

@@ -11,11 +11,11 @@ import (
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
-func read(t testing.TB, text string) *stackmatch.Dump {
-	t.Helper()
+func read(tb testing.TB, text string) *stackmatch.Dump {
+	tb.Helper()
 	d, err := stackmatch.Read(strings.NewReader(text), stackmatch.ReadOptions{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return d
 }

@@ -61,16 +61,23 @@ func (t *textInput) line(line []byte) {
 		}
 		return
 	}
-	if len(line) == 0 {
-		return
+	if len(line) > 0 && !t.startCounts(line, number) {
+		t.outside(line)
 	}
-	if line[0] == 'g' && (bytes.HasPrefix(line, countsWord) || bytes.HasPrefix(line, leakCountsWord)) {
-		t.endCounts()
-		t.dumps = append(t.dumps, t.text.end()...)
-		if t.counts.start(line, number) {
-			return
-		}
+}
+
+// startCounts begins a dump of the debug=1 form if the line does.
+func (t *textInput) startCounts(line []byte, number int) bool {
+	if line[0] != 'g' || !bytes.HasPrefix(line, countsWord) && !bytes.HasPrefix(line, leakCountsWord) {
+		return false
 	}
+	t.endCounts()
+	t.dumps = append(t.dumps, t.text.end()...)
+	return t.counts.start(line, number)
+}
+
+// outside takes a line that is part of no dump, unless one begins in its middle.
+func (t *textInput) outside(line []byte) {
 	t.blank = t.blank && len(bytes.TrimSpace(line)) == 0
 	t.zero = t.zero || bytes.IndexByte(line, 0) >= 0
 	t.other = t.other || isOtherProfile(line)

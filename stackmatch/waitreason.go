@@ -69,8 +69,8 @@ func waitReason(frames []frame.Frame) string {
 
 func leafReason(function string) string {
 	for _, l := range leafReasons {
-		prefix, any := strings.CutSuffix(l.function, "*")
-		if function == prefix || any && strings.HasPrefix(function, prefix) {
+		prefix, open := strings.CutSuffix(l.function, "*")
+		if function == prefix || open && strings.HasPrefix(function, prefix) {
 			return l.reason
 		}
 	}

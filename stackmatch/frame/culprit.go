@@ -52,7 +52,7 @@ func IsStandard(pkg string) bool {
 		"database", "debug", "embed", "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index",
 		"internal", "io", "iter", "log", "maps", "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp",
 		"runtime", "simd", "slices", "sort", "strconv", "strings", "structs", "sync", "syscall", "testing", "text", "time",
-		"unicode", "unique", "unsafe", "vendor", "weak":
+		"unicode", "unique", "unsafe", "uuid", "vendor", "weak":
 		return true
 	}
 	return false
@@ -112,8 +112,8 @@ func MainModule() string {
 
 // Culprit picks the frame to blame from a stack, leaf first, and its creator (zero when unknown): the first frame of the
 // main module; else the creator if that is the main module's; else the first frame outside the standard library and
-// the Kubernetes libraries, the creator last. ok is false when there is none: then the code to fix is in no frame, and a caller must say
-// so instead of naming a false one.
+// the Kubernetes libraries, the creator last. ok is false when there is none: then the code to fix is in no frame, and
+// a caller must say so instead of naming a false one.
 func Culprit(stack []Frame, creator Frame, main string) (f Frame, origin Origin, ok bool) {
 	for _, want := range []Origin{Main, Library} {
 		for _, f := range stack {

@@ -1,6 +1,9 @@
 package frame
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // spawners are helpers that start a goroutine for somebody else: their own frames and their name as a creator say
 // nothing about who did. A function of the list stands for its closures too.
@@ -49,10 +52,9 @@ func IsSpawner(function string) bool {
 //
 // it is pop. It is zero for a stack without such a frame.
 func Root(stack []Frame) Frame {
-	for i := len(stack) - 1; i >= 0; i-- {
-		f := stack[i].Function
-		if !IsSpawner(f) && f != "runtime.goexit" && f != "runtime.main" {
-			return stack[i]
+	for _, f := range slices.Backward(stack) {
+		if !IsSpawner(f.Function) && f.Function != "runtime.goexit" && f.Function != "runtime.main" {
+			return f
 		}
 	}
 	return Frame{}
