@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/leakguard/leakguard/stackmatch"
 )
 
 // ErrLeak is wrapped by the error of [Find].
 var ErrLeak = errors.New("leaktest: goroutines are left")
 
-// Find looks for goroutines that neither the options ignore nor a test that has called [VerifyNone] has started, as
-// goleak's function of this name. It waits at most the time of [Settle]; the error wraps [ErrLeak] and describes them.
+// Find looks for goroutines that the options do not ignore, whoever has started them, as goleak's function of this name. It
+// waits at most the time of [Settle]; the error wraps [ErrLeak] and describes them.
 func Find(opts ...Option) error {
 	leaks, waited, asked, err := find(opts)
 	if err != nil || len(leaks) == 0 {
@@ -29,6 +31,32 @@ func Leaks(opts ...Option) ([]Leak, error) {
 	return leaks, err
 }
 
+// Filter gives those of some leaks that the options do not ignore, and that are not in before. What it looks at is a moment
+// of the past: [Settle] has no meaning for it.
+func Filter(leaks, before []Leak, opts ...Option) ([]Leak, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	was := make(map[uint64]bool, len(before))
+	for i := range before {
+		was[before[i].ID] = true
+	}
+	k, used := newChecker(c, scope{}), limits{}
+	var left []Leak
+	for i := range leaks {
+		l := &leaks[i]
+		if was[l.ID] || c.current[l.ID] {
+			continue
+		}
+		group := groupOf(&stackmatch.Goroutine{Stack: l.Stack, CreatedBy: l.CreatedBy, WaitReason: l.WaitReason, Wait: l.Wait})
+		if !k.ignored(&group, 1, used) {
+			left = append(left, *l)
+		}
+	}
+	return left, nil
+}
+
 // Describe gives leaks as the reports of this package do: equal ones together, with stack, go statement and waiting time.
 func Describe(leaks []Leak) string { return describe(leaks, false) }
 
@@ -41,7 +69,7 @@ func find(opts []Option) (leaks []Leak, waited time.Duration, asked bool, err er
 		return nil, 0, false, fmt.Errorf("%w: Cleanup is not for Find", ErrOption)
 	}
 	k := newChecker(c, newScope(""))
-	k.all = true
+	k.everything = true
 	leaks, waited, err = k.settled()
 	return leaks, waited, err == nil && k.prove(leaks), err
 }
