@@ -28,6 +28,7 @@ type world struct {
 	refuse   bool // no dump is ever taken
 	readings []probes.Reading
 	memory   memstats.Sample
+	load     leakguard.Load
 	heaps    func() []*memstats.Heap
 	proof    []stackmatch.Group
 }
@@ -111,7 +112,7 @@ func (g *fake) stack() []frame.Frame {
 
 // tick samples the world.
 func (w *world) tick() {
-	ev := leakguard.Evidence{At: w.now, InFlight: w.inFlight, Objects: w.objects, Readings: w.readings, Memory: w.memory, Proof: w.proof}
+	ev := leakguard.Evidence{At: w.now, InFlight: w.inFlight, Objects: w.objects, Readings: w.readings, Memory: w.memory, Load: w.load, Proof: w.proof}
 	byKey := map[string]int{}
 	for _, g := range w.living {
 		key := fmt.Sprint(g.controller, g.span, g.function, g.wait, g.line)
@@ -416,6 +417,12 @@ func TestBenignGrowth(t *testing.T) {
 			if s%2 == 0 {
 				w.objects.total++
 				w.start("", probes.SpanID{}, "worker")
+			}
+		}},
+		{"a backlog with a goroutine for each request", func(w *world, s int) {
+			if s%2 == 0 {
+				w.load.QueueDepth++
+				w.start("", probes.SpanID{}, "request")
 			}
 		}},
 		{"children judged, not their parents", func(w *world, s int) {

@@ -21,6 +21,8 @@ type Evidence struct {
 	Objects Objects
 	// Readings are what the probes count.
 	Readings []probes.Reading
+	// Load is the work that the operator has before it, from controller-runtime's metrics; its zero value means unknown.
+	Load Load
 	// Memory is the process's own numbers; its zero value means that they were not read.
 	Memory memstats.Sample
 	// Heaps are heap profiles in time order, because [Detector.NeedsHeaps] asked for them; nil otherwise.
@@ -32,6 +34,16 @@ type Evidence struct {
 	Dump *stackmatch.Dump
 	// DumpRefused is set when a dump was asked for and the budget forbade it.
 	DumpRefused bool
+}
+
+// Load is the work before an operator. Growth that follows it is a backlog, not a leak.
+type Load struct {
+	// Known is set when the metrics were read.
+	Known bool
+	// QueueDepth is how many requests wait in all workqueues.
+	QueueDepth float64
+	// QueueSeconds and ReconcileSeconds are the mean time that a request of the last tick waited, and that a reconcile took.
+	QueueSeconds, ReconcileSeconds float64
 }
 
 // Objects tells whether the objects of reconciles live. [probes.ObjectIndex] implements it.
@@ -64,3 +76,6 @@ func (e *Evidence) liveObjects() int {
 	}
 	return e.Objects.Total()
 }
+
+// explaining is how many things may each have a goroutine of their own: live objects and waiting requests.
+func (e *Evidence) explaining() int { return e.liveObjects() + int(e.Load.QueueDepth) }

@@ -42,7 +42,7 @@ type growthPlace struct {
 // layer is the births of one cohort.
 type layer struct {
 	at             int64 // in nanoseconds since 1970
-	count, objects int32 // how many were born, and how many objects lived then
+	count, objects int32 // how many were born, and how many objects lived and requests waited then
 }
 
 func (l *layer) born() time.Time { return time.Unix(0, l.at) }
@@ -59,7 +59,7 @@ func (t *growthTable) observe(ev *Evidence) {
 	for i := range ev.Groups {
 		t.take(&ev.Groups[i])
 	}
-	objects := ev.liveObjects()
+	objects := ev.explaining()
 	for key, p := range t.places {
 		p.settle(ev.At, objects, t)
 		if p.count == 0 && p.endings.empty(ev.At, t.timing.memory) {
@@ -146,7 +146,7 @@ type growthCensus struct {
 	born, aged, cohorts int // goroutines since the baseline; the survivors of them, and in how many cohorts they came
 	oldest, newest      time.Time
 	agedEnded           int
-	objectsGrown        int // how many more objects live than when the oldest was born
+	objectsGrown        int // how many more objects live and requests wait than when the oldest was born
 }
 
 func (p *growthPlace) census(now time.Time, objects int, t timing) growthCensus {
@@ -176,5 +176,6 @@ func (c *growthCensus) growing(now time.Time, layers int, t timing) bool {
 	return now.Sub(c.newest) <= max(t.fresh, 3*gap)
 }
 
-// explained reports whether the number of live objects has grown as much: one worker for each object is no leak.
+// explained reports whether the number of live objects and of waiting requests has grown as much: one worker for each
+// object is no leak, and a backlog is none.
 func (c *growthCensus) explained() bool { return c.objectsGrown > 0 && 5*c.objectsGrown >= 4*c.born }

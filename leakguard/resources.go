@@ -25,6 +25,9 @@ const maxResources = 512
 type resourceTable struct {
 	scale     float64 // how much shorter all times are: 1/Options.Scale
 	objects   *memstats.Series
+	depth     *memstats.Series // of the workqueues
+	waiting   *memstats.Series // seconds in the workqueues
+	taking    *memstats.Series // seconds in reconciles
 	process   []*resource
 	heap      *resource
 	byKey     map[accountKey]*resource
@@ -57,7 +60,8 @@ func newResourceTable(scale float64) *resourceTable {
 	bytes := memstats.ByteThresholds()
 	bytes.Scale = factor
 	t := &resourceTable{
-		scale: factor, compact: memstats.Compact().Scaled(factor), objects: memstats.NewSeries(full), byKey: map[accountKey]*resource{},
+		scale: factor, compact: memstats.Compact().Scaled(factor), objects: memstats.NewSeries(full),
+		depth: memstats.NewSeries(full), waiting: memstats.NewSeries(full), taking: memstats.NewSeries(full), byKey: map[accountKey]*resource{},
 		counts: memstats.NewJudge(memstats.Thresholds{Scale: factor}), bytes: memstats.NewJudge(bytes),
 		heap: &resource{series: memstats.NewSeries(full)},
 	}
@@ -106,6 +110,11 @@ func processResources() []resource {
 // observe takes in one tick's numbers.
 func (t *resourceTable) observe(ev *Evidence) {
 	t.objects.Add(ev.At, float64(ev.liveObjects()))
+	if ev.Load.Known {
+		t.depth.Add(ev.At, ev.Load.QueueDepth)
+		t.waiting.Add(ev.At, ev.Load.QueueSeconds)
+		t.taking.Add(ev.At, ev.Load.ReconcileSeconds)
+	}
 	if !ev.Memory.Time.IsZero() {
 		if ev.Memory.NumGC > t.last.NumGC { // the live heap is known once a cycle
 			t.heap.series.Add(ev.At, float64(ev.Memory.HeapLiveBytes))
@@ -149,9 +158,9 @@ func (t *resourceTable) take(r *probes.Reading, now time.Time) {
 
 // judge gives the signals of what grows, and reports whether heap profiles are wanted to name the sites.
 func (t *resourceTable) judge(ev *Evidence, main string, emit func(signal)) {
-	objects := memstats.Covariate{Name: "live objects", Kind: memstats.Load, Series: t.objects}
+	load := t.load()
 	for _, r := range t.process {
-		if v := t.counts.Judge(r.series, objects); grows(v) {
+		if v := t.counts.Judge(r.series, load...); grows(v) {
 			emit(r.signal(v))
 		}
 	}
@@ -160,7 +169,7 @@ func (t *resourceTable) judge(ev *Evidence, main string, emit func(signal)) {
 			delete(t.byKey, key)
 			continue
 		}
-		covariates := []memstats.Covariate{objects}
+		covariates := slices.Clone(load)
 		if r.covariate != nil {
 			covariates = append(covariates, memstats.Covariate{Name: "what explains it", Kind: memstats.Load, Series: r.covariate})
 		}
@@ -168,11 +177,22 @@ func (t *resourceTable) judge(ev *Evidence, main string, emit func(signal)) {
 			emit(r.signal(v))
 		}
 	}
-	v := t.bytes.Judge(t.heap.series, objects)
+	v := t.bytes.Judge(t.heap.series, load...)
 	t.wantHeaps = grows(v)
 	if t.wantHeaps {
 		emitHeap(v, ev, main, emit)
 	}
+}
+
+// load is what may explain growth: live objects, and the work that waits for the operator.
+func (t *resourceTable) load() []memstats.Covariate {
+	list := []memstats.Covariate{{Name: "live objects", Kind: memstats.Load, Series: t.objects}}
+	if t.depth.Samples() > 0 {
+		list = append(list, memstats.Covariate{Name: "workqueue depth", Kind: memstats.Load, Series: t.depth},
+			memstats.Covariate{Name: "time in the workqueue", Kind: memstats.Load, Series: t.waiting},
+			memstats.Covariate{Name: "reconcile duration", Kind: memstats.Load, Series: t.taking})
+	}
+	return list
 }
 
 // grows reports whether a verdict is one to alarm about.

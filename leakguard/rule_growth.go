@@ -26,7 +26,7 @@ func (p *growthPlace) level(c *growthCensus, now time.Time, t timing) level {
 // judgeGrowth gives the growth rule's signals and reports whether a dump is wanted to decide one.
 func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump bool) {
 	var index *dumpIndex
-	objects := ev.liveObjects()
+	objects := ev.explaining()
 	for _, p := range table.places {
 		if p.sample == nil || len(p.layers) == 0 {
 			continue

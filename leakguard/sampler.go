@@ -25,6 +25,7 @@ type sampler struct {
 	memory   *memstats.Reader
 	profile  stackmatch.ProfileReader
 	heaps    heapKeeper
+	load     loadReader
 	captures memstats.Captures
 	proofAt  time.Time
 	begun    time.Time
@@ -45,6 +46,7 @@ func newSampler(g *Guard, set *probes.Set) *sampler {
 	return &sampler{
 		guard: g, probes: set, detector: newDetector(&g.options), governor: newGovernor(g.options.Budget, g.timing),
 		memory: memstats.NewReader(memstats.Options{Limit: memoryLimit}), states: map[string]State{},
+		load:  loadReader{gatherer: gathererOf(g.options.Registerer), every: 3 * g.timing.interval},
 		heaps: heapKeeper{timing: g.timing}, captures: memstats.Captures{Dir: g.options.CaptureDir},
 	}
 }
@@ -129,6 +131,7 @@ func (s *sampler) evidence(ctx context.Context) (ev Evidence, ok bool) {
 		ev.Dump = s.dump()
 		ev.DumpRefused = ev.Dump == nil
 	}
+	s.governor.measure(levelMetrics, func() int { ev.Load = s.load.read(ev.At); return 0 })
 	s.heapProfiles(&ev)
 	s.proof(&ev)
 	return ev, true

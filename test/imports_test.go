@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"probes/clientgo": {module + "/probes$", module + "/stackmatch/frame$", "k8s.io/client-go", "k8s.io/apimachinery"},
 	"leakguard": {
 		module + "/stackmatch$", module + "/stackmatch/frame$", module + "/memstats$", module + "/probes", "sigs.k8s.io/controller-runtime",
-		"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api", "github.com/prometheus/client_golang", "github.com/go-logr/logr",
+		"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api", "github.com/prometheus/client_golang", "github.com/prometheus/client_model/go", "github.com/go-logr/logr",
 		"github.com/KimMachineGun/automemlimit/memlimit$",
 	},
 	"leakguard/leaktest": {
