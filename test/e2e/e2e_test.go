@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/leakguard/leakguard/examples/traps"
 	"github.com/leakguard/leakguard/leakguard"
 	"github.com/leakguard/leakguard/test/e2e"
@@ -27,6 +30,7 @@ var paths struct{ operator, assets string }
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard()) // envtest's
 	dir, err := os.MkdirTemp("", "leakguard-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -112,8 +116,9 @@ func expectAll(t *testing.T, api string, atOnce int, runs ...string) {
 
 func TestOnARealAPIServer(t *testing.T) {
 	needAssets(t)
+	// After an outage of 20 seconds the watches of client-go may stay away for up to another minute.
 	expectAll(t, "envtest", 3,
-		"--leak=none --expect=silence --duration=100s --api-outage=20s",
+		"--leak=none --expect=silence --duration=180s --api-outage=20s",
 		"--leak=reconcile-goroutine --expect=finding --duration=50s",
 		"--leak=reconcile-goroutine --twin --expect=silence --duration=40s",
 		"--leak=lazy-informer --expect=silence --duration=40s",

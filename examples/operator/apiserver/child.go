@@ -9,14 +9,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/leakguard/leakguard/examples/operator/miniapi"
 )
@@ -98,53 +94,6 @@ func resources(crd *apiextensionsv1.CustomResourceDefinition) []miniapi.Resource
 	}
 	return out
 }
-
-func serveEnvtest(ctx context.Context, dir string, crd *apiextensionsv1.CustomResourceDefinition, commands <-chan string) error {
-	env := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, ControlPlaneStartTimeout: time.Minute}
-	// A folder of our own outlives a stop of the server, and with it the certificate that its clients trust.
-	api := env.ControlPlane.GetAPIServer()
-	api.CertDir = filepath.Join(dir, "apiserver")
-	if err := os.MkdirAll(api.CertDir, 0o700); err != nil {
-		return err
-	}
-	cfg, err := env.Start()
-	if err != nil {
-		return errors.Join(fmt.Errorf("envtest: %w", err), env.Stop())
-	}
-	say(hello{Host: cfg.Host, CA: cfg.CAData, Certificate: cfg.CertData, Key: cfg.KeyData})
-	for {
-		select {
-		case command := <-commands:
-			if err = outage(ctx, command, api.Stop, api.Start); err != nil {
-				return errors.Join(err, env.Stop())
-			}
-		case <-ctx.Done():
-			return env.Stop()
-		}
-	}
-}
-
-// outage carries out the command "outage 20s".
-func outage(ctx context.Context, command string, stop, start func() error) error {
-	length, err := time.ParseDuration(strings.TrimPrefix(command, outageCommand))
-	if err != nil {
-		return fmt.Errorf("command %q: %w", command, err)
-	}
-	if err = stop(); err != nil {
-		return fmt.Errorf("stop: %w", err)
-	}
-	select {
-	case <-time.After(length):
-	case <-ctx.Done():
-		return nil
-	}
-	if err = start(); err != nil {
-		return fmt.Errorf("start again: %w", err)
-	}
-	return nil
-}
-
-const outageCommand = "outage "
 
 func say(h hello) {
 	line, err := json.Marshal(h)
