@@ -90,9 +90,8 @@ func newWord(old string) string {
 	return first + fmt.Sprintf("%07x", h.Sum32()&0xfffffff)
 }
 
-// TestCorpusRenamed gives everything that is a report's own another name: verdicts and culprits must not depend on it.
-func TestCorpusRenamed(t *testing.T) {
-	command := buildCommand(t)
+// testCorpusRenamed gives everything that is a report's own another name: verdicts and culprits must not depend on it.
+func testCorpusRenamed(t *testing.T, command string) {
 	r := newRenamer()
 	for _, c := range corpusCases(t) {
 		t.Run(c.name, func(t *testing.T) {

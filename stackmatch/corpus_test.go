@@ -201,8 +201,17 @@ func resultOf(a stackmatch.Analysis, category string) corpusResult {
 	return r
 }
 
+// TestCorpus puts every report through the command: as it is, with other names, without the number of objects, and one
+// dump where only two can decide. The first part's output has a table of case, verdict and culprit.
 func TestCorpus(t *testing.T) {
 	command := buildCommand(t)
+	t.Run("reports", func(t *testing.T) { testCorpusReports(t, command) })
+	t.Run("renamed", func(t *testing.T) { testCorpusRenamed(t, command) })
+	t.Run("without gauge", func(t *testing.T) { testCorpusWithoutGauge(t, command) })
+	t.Run("single dumps", func(t *testing.T) { testCorpusSingleDumps(t, command) })
+}
+
+func testCorpusReports(t *testing.T, command string) {
 	var score corpusScore
 	for _, c := range corpusCases(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -241,10 +250,9 @@ func culpritFits(c corpusCase, got string) bool {
 	return got == c.want.Culprit
 }
 
-// TestCorpusWithoutGauge shows what is said when nobody knows the number of objects: growth of one goroutine per object
+// testCorpusWithoutGauge shows what is said when nobody knows the number of objects: growth of one goroutine per object
 // is suspect, not a leak.
-func TestCorpusWithoutGauge(t *testing.T) {
-	command := buildCommand(t)
+func testCorpusWithoutGauge(t *testing.T, command string) {
 	want := map[string]stackmatch.Verdict{"C33": stackmatch.VerdictLeak, "C64": stackmatch.VerdictSuspect}
 	for _, c := range corpusCases(t) {
 		verdict, ok := want[c.want.ID]
@@ -265,9 +273,8 @@ func TestCorpusWithoutGauge(t *testing.T) {
 	}
 }
 
-// TestCorpusSingleDumps shows what one dump alone may say where only two decide.
-func TestCorpusSingleDumps(t *testing.T) {
-	command := buildCommand(t)
+// testCorpusSingleDumps shows what one dump alone may say where only two decide.
+func testCorpusSingleDumps(t *testing.T, command string) {
 	tests := []struct {
 		file string
 		want stackmatch.Verdict
