@@ -144,7 +144,7 @@ func countsObjects(r *Rule) bool {
 	return r.Growing != "" || r.Enough > 0 || r.Verdict == VerdictSuspect
 }
 
-// history is how many goroutines with the shapes of a match each dump has; the last is the match's own number.
+// history is how many goroutines with the shapes of a match each dump has.
 func (a *analyzer) history(m *match) []int {
 	out := make([]int, len(a.shapes))
 	for i, before := range a.context.earlier {
@@ -152,7 +152,9 @@ func (a *analyzer) history(m *match) []int {
 			out[i] += before[shapeKey(p.group)]
 		}
 	}
-	out[len(out)-1] = m.total()
+	for _, p := range m.parts {
+		out[len(out)-1] += p.group.Count // not its share: the earlier dumps have no shares either
+	}
 	return out
 }
 

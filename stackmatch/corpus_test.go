@@ -208,6 +208,7 @@ func TestCorpus(t *testing.T) {
 	t.Run("reports", func(t *testing.T) { testCorpusReports(t, command) })
 	t.Run("renamed", func(t *testing.T) { testCorpusRenamed(t, command) })
 	t.Run("without gauge", func(t *testing.T) { testCorpusWithoutGauge(t, command) })
+	t.Run("staircase", func(t *testing.T) { testCorpusStaircase(t, command) })
 	t.Run("single dumps", func(t *testing.T) { testCorpusSingleDumps(t, command) })
 }
 
@@ -270,6 +271,14 @@ func testCorpusWithoutGauge(t *testing.T, command string) {
 	}
 	if len(want) > 0 {
 		t.Errorf("not in the corpus: %v", want)
+	}
+}
+
+// testCorpusStaircase looks at the first two steps of the staircase only: the growth, not what is there by design.
+func testCorpusStaircase(t *testing.T, command string) {
+	got := runCommand(t, command, "", corpusDir+"/C07-kcm-gc-ladder.t0.debug1.txt.gz", corpusDir+"/C07-kcm-gc-ladder.t1.debug1.txt.gz")
+	if r := resultOf(got, ""); r.verdict != stackmatch.VerdictLeak || r.category != "informer-event-handler" || r.count != 80 {
+		t.Errorf("got %+v, want a leak of 80 handler goroutines", r)
 	}
 }
 
