@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/leakguard/leakguard/stackmatch"
+	"github.com/leakguard/leakguard/stackmatch/rulefile"
 )
 
 // runAnalyse analyses the dumps that are named, or the standard input.
@@ -57,6 +59,9 @@ func (e *objectsError) Error() string {
 
 // finish prints a report and gives the exit status.
 func finish(r *report, s *settings, env *environment) (int, error) {
+	if s.file != nil {
+		r.suppress(s.file, time.Now())
+	}
 	if err := r.print(s, env); err != nil {
 		return exitTrouble, err
 	}
@@ -64,4 +69,16 @@ func finish(r *report, s *settings, env *environment) (int, error) {
 		return exitFindings, nil
 	}
 	return exitClean, nil
+}
+
+// suppress leaves out the findings that a rule file suppresses, and takes the verdict of the rest.
+func (r *report) suppress(file *rulefile.File, now time.Time) {
+	kept, suppressed := file.Split(r.Findings, now)
+	r.Findings, r.suppressed = append([]stackmatch.Finding{}, kept...), len(suppressed)
+	r.Verdict = stackmatch.VerdictBenign
+	for i := range kept {
+		if kept[i].Verdict.Worse(r.Verdict) {
+			r.Verdict = kept[i].Verdict
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakguard/leakguard/stackmatch"
+	"github.com/leakguard/leakguard/stackmatch/rulefile"
 )
 
 // settings are the flags that the subcommands share.
@@ -21,6 +22,8 @@ type settings struct {
 	quiet   bool
 	all     bool
 	explain string
+	rules   string
+	file    *rulefile.File // what rules names; nil for none
 }
 
 // newFlags makes the flag set of a subcommand with the flags that all of them have.
@@ -45,6 +48,7 @@ func newFlags(name, arguments string, env *environment, s *settings) *flag.FlagS
 func analysisFlags(fs *flag.FlagSet, s *settings) {
 	fs.StringVar(&s.main, "main", "", "`path` of the program's main module, whose frames are blamed first (default: guessed from the dump)")
 	fs.Func("objects", "live objects at the time of each dump, `n[,n...]`, so that one goroutine for each is no leak", s.setObjects)
+	fs.StringVar(&s.rules, "rules", "", "rule `file` whose rules and suppressions apply (see stackmatch check)")
 	fs.Func("off", "`ids` of rules to switch off, separated by commas", func(v string) error {
 		s.off = append(s.off, strings.Split(v, ",")...)
 		return nil
@@ -102,7 +106,19 @@ func parse(fs *flag.FlagSet, args []string, s *settings) ([]string, error) {
 
 // options makes the options of the analysis.
 func (s *settings) options() (stackmatch.Options, error) {
-	rules, err := stackmatch.Override(stackmatch.Builtin(), nil, s.off...)
+	base := stackmatch.Builtin()
+	if s.rules != "" {
+		file, err := rulefile.Load(s.rules)
+		if err != nil {
+			return stackmatch.Options{}, err
+		}
+		set, err := file.RuleSet(rulefile.Options{})
+		if err != nil {
+			return stackmatch.Options{}, err
+		}
+		base, s.file = set.Rules(), file
+	}
+	rules, err := stackmatch.Override(base, nil, s.off...)
 	if err != nil {
 		return stackmatch.Options{}, err
 	}

@@ -7,11 +7,13 @@
 //	stackmatch diff [flags] OLD NEW...   what changed between dumps, and what it means
 //	stackmatch watch [flags] URL         take dumps of a running process at intervals and analyse them together
 //	stackmatch rules [-explain ID]       list the built-in rules, or explain one
+//	stackmatch check [flags] FILE...     check rule files
 //
 // A FILE is the text of [runtime.Stack], of a crash or of the goroutine profile (debug=1, debug=2), the profile as a protocol
 // buffer, any of them compressed or inside log lines; the form is found by looking at the bytes. "-" is the standard
 // input, which is also read when it is a pipe and no FILE is named. A URL (http:// or https://) is that of a process with
 // net/http/pprof, such as a port-forwarded operator's: http://localhost:6060. Flags come before the files.
+// With -rules FILE the rules and suppressions of a rule file apply; suppressed findings are left out.
 //
 // The exit status is 0 when nothing was found, 1 for a leak or a suspect, 2 for bad usage or input that cannot be read.
 //
@@ -109,6 +111,7 @@ func commands() []command {
 	return []command{
 		{"diff", "[flags] OLD NEW [NEWER...]", "what changed between dumps of one process, and what it means", runDiff},
 		{"watch", "[flags] URL", "take dumps of a running process at intervals and analyse them together", runWatch},
+		{"check", "[-schema] [-o json] FILE...", "check rule files, their suppressions included", runCheck},
 		{"rules", "[-explain ID] [-o json]", "list the built-in rules, or explain one", runRules},
 	}
 }

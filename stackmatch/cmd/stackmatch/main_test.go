@@ -161,6 +161,49 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
+func TestRuleFile(t *testing.T) {
+	leak := file(t, "leak.txt", stuck(5))
+	tests := []struct {
+		name, rules string
+		want        int
+		out         string
+	}{
+		{"rule of the file", `schema: 1
+rules:
+  - id: APP-1
+    title: pushers are stuck
+    severity: critical
+    categories: [queue]
+    doc: Push waits for a consumer that has gone.
+    advice: Select on the context.
+    verdict: leak
+    match:
+      frames: [{exact: example.com/op/q.(*Q).push}]
+    when: group.count > 3
+`, 1, "LEAK queue  5 goroutines, APP-1, critical"},
+		{"rule switched off", "schema: 1\ndisabled: [GOR-505]\n", 0, "benign"},
+		{"suppressed", `schema: 1
+suppressions:
+  - rule: GOR-505
+    owner: team
+    reason: known
+    expires: 2999-01-01
+`, 0, "1 finding suppressed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := start(t, nil, "-rules", file(t, "rules.yaml", tt.rules), leak)
+			if got.status != tt.want || !strings.Contains(got.stdout, tt.out) {
+				t.Errorf("got status %d\n%s%s\nwant %d with %q", got.status, got.stdout, got.stderr, tt.want, tt.out)
+			}
+		})
+	}
+	bad := start(t, nil, "-rules", file(t, "bad.yaml", "schema: 1\nrules: [{id: A}]\n"), leak)
+	if bad.status != 2 || !strings.Contains(bad.stderr, "bad.yaml") || bad.stdout != "" {
+		t.Errorf("bad rule file: got status %d, %q, want 2 and its name", bad.status, bad.stderr)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	got := start(t, strings.NewReader(stuck(5)), "-o", "json")
 	var out map[string]any

@@ -16,6 +16,8 @@ type report struct {
 	// Changes is nil for a report that compares nothing.
 	Changes *[]stackmatch.Change `json:"changes,omitempty"`
 	dumps   int
+	// suppressed is how many findings a rule file has left out.
+	suppressed int
 }
 
 // print writes the report in the form that the user asked for.
@@ -77,6 +79,9 @@ func (r *report) text(s *settings, p palette) string {
 	}
 	if harmless > 0 {
 		fmt.Fprintf(&b, "\n%s\n", p.dim(plural(harmless, "harmless finding")+" not shown (-all shows them)"))
+	}
+	if r.suppressed > 0 {
+		fmt.Fprintf(&b, "\n%s\n", p.dim(plural(r.suppressed, "finding")+" suppressed by the rule file"))
 	}
 	r.textChanges(&b, p)
 	for i, e := range r.Errors {
