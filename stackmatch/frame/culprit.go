@@ -28,10 +28,12 @@ func (o Origin) String() string {
 // OriginOf says whose code a function with this full name is, when main is the main module's path ("" for unknown).
 // Package main itself always is the main module's; what the main module has vendored is not.
 func OriginOf(function, main string) Origin {
-	pkg := strings.TrimSuffix(withoutVendor(Package(function)), "_test")
-	switch {
-	case isOwn(pkg):
+	pkg := withoutVendor(Package(function))
+	if isOwn(pkg) {
 		return Kubernetes
+	}
+	pkg = strings.TrimSuffix(pkg, "_test") // of the main module's own root folder
+	switch {
 	case pkg == "main", main != "" && within(pkg, main):
 		return Main
 	case IsStandard(pkg):
