@@ -32,7 +32,7 @@
 //	   100,000    630            8.1               8.5
 //
 // Time is linear in the input. Memory is at most 64 bytes for each byte of the worst input, and 4 MiB; for real dumps it is
-// about 200 bytes for each goroutine, and with GroupsOnly 4 MiB and one byte for each, so that a million goroutines are read
+// about 230 bytes for each goroutine, and with GroupsOnly 4 MiB and one byte for each, so that a million goroutines are read
 // in under 3 MB (BenchmarkMillion). Lines are of any length. Input without a dump is read in fixed memory.
 //
 // Profile: reading one like the one before allocates nothing but what compress/gzip does. With 10,000 goroutines of

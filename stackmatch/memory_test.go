@@ -102,7 +102,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 // TestNoise reads much of what is no dump in fixed memory.
 func TestNoise(t *testing.T) {
-	const size = 64 << 20
+	const size = 16 << 20
 	random := make([]byte, 1<<20)
 	source := rand.NewChaCha8([32]byte{1})
 	_, _ = source.Read(random) // never fails
