@@ -133,7 +133,10 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 		return v
 	}
 	explained := Verdict{}
-	for _, h := range j.horizons {
+	for i, h := range j.horizons {
+		if i == 0 && j.thresholds.Garbage {
+			continue // a few teeth are no history
+		}
 		g, ok := j.growthAt(s, h)
 		if g.grows && j.tooth(s, h, g, covariates) {
 			g.grows = false
@@ -247,10 +250,12 @@ func (j *Judge) test(floors []Point, history []float64) growth {
 	if g.rise < least || g.last-g.first < 0.6*least {
 		return g
 	}
-	if !risesThroughout(parts) || fall(floors) > 0.25*g.rise+1e-9 || g.rise < 4*j.noise(floors, g.trend) {
+	n := len(floors)
+	if !risesThroughout(parts, n) || !risesAtEnds(floors) || fall(floors) > 0.25*g.rise+1e-9 || g.rise < 4*j.noise(floors, g.trend) {
 		return g
 	}
-	if parts[4]-parts[2] < 0.65*(parts[2]-parts[0]) {
+	early, late := (parts[2]-parts[0])/fifthsApart(0, 2, n), (parts[4]-parts[2])/fifthsApart(2, 4, n)
+	if late < 0.7*early {
 		g.decelerating = true
 		return g
 	}
@@ -269,16 +274,28 @@ func fifths(floors []Point, parts *[5]float64) {
 	}
 }
 
-// risesThroughout wants every part higher than the one before by nearly half of the average step: one or two steps
-// with flat stretches are no growth, many are.
-func risesThroughout(parts [5]float64) bool {
-	average := (parts[4] - parts[0]) / 4
+// fifthsApart is the number of windows from the start of one fifth to that of another, of n windows.
+func fifthsApart(from, to, n int) float64 { return float64(to*n/5 - from*n/5) }
+
+// risesThroughout wants every part higher than the one before by nearly half of the average: one or two steps with
+// flat stretches are no growth, many are.
+func risesThroughout(parts [5]float64, n int) bool {
+	average := (parts[4] - parts[0]) / fifthsApart(0, 4, n)
 	for i := 1; i < len(parts); i++ {
-		if parts[i]-parts[i-1] < 0.45*average || parts[i] <= parts[i-1] {
+		if parts[i]-parts[i-1] < 0.45*average*fifthsApart(i-1, i, n) || parts[i] <= parts[i-1] {
 			return false
 		}
 	}
 	return true
+}
+
+// risesAtEnds wants the first and the last sixth to rise by a third of the average: a ramp that is shorter than the
+// horizon is flat at one end.
+func risesAtEnds(floors []Point) bool {
+	n := len(floors)
+	k := max(2, n/6)
+	least := 0.35 * (floors[n-1].Value - floors[0].Value) / float64(n-1) * float64(k)
+	return floors[k].Value-floors[0].Value >= least && floors[n-1].Value-floors[n-1-k].Value >= least
 }
 
 // fall is the largest fall from any floor to a later one.

@@ -3,6 +3,7 @@ package memstats
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -13,8 +14,8 @@ func (j *Judge) growing(s *Series, h horizon, g growth, e explanation) Verdict {
 		PerHour: g.trend.PerHour, LowPerHour: g.trend.LowPerHour, HighPerHour: g.trend.HighPerHour,
 		Since: j.since(s, h, g),
 	}
-	v.Reason = fmt.Sprintf("the floor rose by %s in %v (%s an hour, chance %.1g), never fell by more than a quarter of that and still rises",
-		j.amount(g.rise), h.span, j.amount(g.trend.PerHour), g.trend.P)
+	v.Reason = fmt.Sprintf("the floor rose by %s in %s (%s an hour, chance %.1g) and still rises",
+		j.amount(g.rise), span(h.span), j.amount(g.trend.PerHour), g.trend.P)
 	if e.work {
 		v.PerUnit = e.perUnit
 		exact := ""
@@ -98,9 +99,9 @@ func (j *Judge) extent() (low, high float64) {
 func (j *Judge) early(s *Series, v Verdict, age time.Duration) (Verdict, bool) {
 	first := j.horizons[0]
 	interval := max(s.Interval(), 1)
-	for _, h := range j.horizons {
+	for i, h := range j.horizons {
 		first = h
-		if h.window >= interval {
+		if h.window >= interval && (i > 0 || !j.thresholds.Garbage) {
 			break
 		}
 	}
@@ -172,6 +173,18 @@ func (j *Judge) bursting(least float64) bool {
 	}
 	middle := median(j.scratch)
 	return high-middle >= least && j.buckets[len(j.buckets)-1].Last-middle < (high-middle)/2
+}
+
+// span prints a duration without zero minutes and seconds.
+func span(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }
 
 // amount prints a number with its unit.
