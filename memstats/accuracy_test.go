@@ -113,7 +113,7 @@ func collectorOf(r *rand.Rand, i int) collector {
 // source gives the random source of a run: another seed is another set of runs.
 func source(seed uint64, name string, run int) *rand.Rand {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%d", name, run)
+	h.Write(fmt.Appendf(nil, "%s/%d", name, run))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 

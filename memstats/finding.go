@@ -46,6 +46,6 @@ func (f *Finding) finish(what string) {
 		f.Severity = "warning"
 	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s\x00%s\x00%s", f.Rule, f.Culprit.Function, what)
+	h.Write([]byte(f.Rule + "\x00" + f.Culprit.Function + "\x00" + what))
 	f.Fingerprint = fmt.Sprintf("%016x", h.Sum64())
 }

@@ -64,6 +64,7 @@ func (r *replay) refine(c *column, v *Verdict) {
 		r.refineResident(v)
 	case RoleBacklog:
 		r.refineBacklog(c, v)
+	default:
 	}
 }
 

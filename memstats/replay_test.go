@@ -12,16 +12,15 @@ import (
 
 // recording makes a CSV with a row a minute.
 func recording(header string, minutes int, row func(m int) []float64) string {
-	var b strings.Builder
-	b.WriteString(header + "\n")
+	b := []byte(header + "\n")
 	for m := range minutes {
-		fmt.Fprint(&b, m*60)
+		b = fmt.Append(b, m*60)
 		for _, v := range row(m) {
-			fmt.Fprintf(&b, ",%v", v)
+			b = fmt.Appendf(b, ",%v", v)
 		}
-		b.WriteByte('\n')
+		b = append(b, '\n')
 	}
-	return b.String()
+	return string(b)
 }
 
 func TestReplay(t *testing.T) {
@@ -101,16 +100,15 @@ func TestReplay(t *testing.T) {
 
 func TestReplayForgetsAtAGap(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("t,num_goroutine\n")
+	b := []byte("t,num_goroutine\n")
 	for m := range 40 {
 		at := m * 60
 		if m >= 20 {
 			at += 7200
 		}
-		fmt.Fprintf(&b, "%d,%d\n", at, 80+m)
+		b = fmt.Appendf(b, "%d,%d\n", at, 80+m)
 	}
-	table, err := memstats.ReadTable([]byte(b.String()))
+	table, err := memstats.ReadTable(b)
 	if err != nil {
 		t.Fatal(err)
 	}

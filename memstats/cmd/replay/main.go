@@ -71,7 +71,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "replay:", err)
+		say(stderr, "replay: "+err.Error()+"\n")
 		return exitUnusable
 	}
 	return exitBenign

@@ -29,7 +29,7 @@ func parseFlags(args []string, stderr io.Writer) (options, []string, error) {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: replay [flags] FILE…\nFILE is a series (CSV or JSON) or a heap profile (binary or debug=1), gzip or not; - is the standard input.\n"+
+		say(stderr, "usage: replay [flags] FILE…\nFILE is a series (CSV or JSON) or a heap profile (binary or debug=1), gzip or not; - is the standard input.\n"+
 			"exit status: 0 benign, 1 findings, 2 bad usage or unreadable input\n")
 		flags.PrintDefaults()
 	}
@@ -73,8 +73,9 @@ func roleHelp(role memstats.Role) string {
 		return "memory to be judged"
 	case memstats.RoleDerived:
 		return "shown but not judged"
+	default:
+		return "numbers to be judged"
 	}
-	return "numbers to be judged"
 }
 
 func (o *options) setRole(role memstats.Role, list string) {

@@ -111,7 +111,7 @@ func drawPanel(w *printer, rec recording, s memstats.SeriesVerdict, top int) {
 // drawLine draws the lowest and the highest value of each pixel column, so that a long recording keeps its shape and
 // the file stays small.
 func drawLine(w *printer, p panel, values []memstats.Point, stroke string) {
-	var path strings.Builder
+	var path []byte
 	command := byte('M')
 	for i := 0; i < len(values); {
 		column := math.Floor(p.x(values[i].Time))
@@ -122,14 +122,14 @@ func drawLine(w *printer, p panel, values []memstats.Point, stroke string) {
 			low, high = min(low, last), max(high, last)
 		}
 		for _, v := range []float64{first, low, high, last} {
-			fmt.Fprintf(&path, "%c%.1f %.1f", command, column, p.y(v))
+			path = fmt.Appendf(path, "%c%.1f %.1f", command, column, p.y(v))
 			command = 'L'
 			if low == high {
 				break
 			}
 		}
 	}
-	w.printf(`<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", path.String(), stroke)
+	w.printf(`<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", path, stroke)
 }
 
 // columnOf gives the values of a column, or of the difference of two that the replay made.
@@ -156,8 +156,9 @@ func color(o memstats.Outcome) string {
 		return "#b91c1c"
 	case memstats.Suspect:
 		return "#b45309"
+	default:
+		return "#1d4ed8"
 	}
-	return "#1d4ed8"
 }
 
 // human prints a number with at most four digits and a unit prefix.
