@@ -289,12 +289,16 @@ func risesThroughout(parts [5]float64, n int) bool {
 	return true
 }
 
-// risesAtEnds wants the first and the last sixth to rise by a third of the average: a ramp that is shorter than the
-// horizon is flat at one end.
+// risesAtEnds wants the first and the last sixth to rise by more than half of the average: a ramp that is shorter
+// than the horizon is flat at one end.
 func risesAtEnds(floors []Point) bool {
 	n := len(floors)
 	k := max(2, n/6)
-	least := 0.35 * (floors[n-1].Value - floors[0].Value) / float64(n-1) * float64(k)
+	part := 0.5
+	if k == 2 {
+		part = 0.7 // one step in two windows is not enough
+	}
+	least := part * (floors[n-1].Value - floors[0].Value) / float64(n-1) * float64(k)
 	return floors[k].Value-floors[0].Value >= least && floors[n-1].Value-floors[n-1-k].Value >= least
 }
 

@@ -2,8 +2,8 @@ package probes
 
 import "sync"
 
-// climbRises is in how many observations a number must have risen, with no fall between.
-const climbRises = 3
+// Climbing is how many rises, with no fall between, tell a number that only ever grows.
+const Climbing = 3
 
 // maxClimbs bounds the numbers that a [Climb] follows.
 const maxClimbs = 1024
@@ -21,9 +21,9 @@ type climber struct {
 	round       uint64
 }
 
-// Observe notes a number under a key and reports whether it has risen in at least three observations and never fallen
-// since the first of these. A number that is new counts as risen.
-func (c *Climb) Observe(key string, n int) bool {
+// Observe notes a number under a key and gives in how many observations it has risen since it last fell, see [Climbing]. A
+// number that is new counts as risen.
+func (c *Climb) Observe(key string, n int) (rises int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == nil {
@@ -32,7 +32,7 @@ func (c *Climb) Observe(key string, n int) bool {
 	x := c.by[key]
 	if x == nil {
 		if len(c.by) >= maxClimbs {
-			return false
+			return 0
 		}
 		x = &climber{}
 		c.by[key] = x
@@ -44,7 +44,7 @@ func (c *Climb) Observe(key string, n int) bool {
 		x.rises = min(1, n)
 	}
 	x.last, x.round = n, c.round
-	return x.rises >= climbRises
+	return x.rises
 }
 
 // EndRound forgets the keys that were not observed since the last EndRound.

@@ -212,3 +212,19 @@ func (x *ObjectIndex) Total() int {
 	}
 	return n
 }
+
+// has reports whether an object lives in a store of the scope's kinds, of any for "", as of the last Refresh.
+func (x *ObjectIndex) has(scope, namespace, name string) bool {
+	object := x.scopes.Object(namespace, name)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if scope != "" {
+		return x.liveLocked(ownObject{scope, object})
+	}
+	for _, objects := range x.live {
+		if objects[object] {
+			return true
+		}
+	}
+	return false
+}

@@ -29,6 +29,9 @@ type Reading struct {
 	Covariate float64
 	// Leaked is set by a probe that keeps exact accounts: each unit is already known to be lost. Then no trend is needed.
 	Leaked bool
+	// Climbing is set by a probe that has seen the count grow, again and again and without a fall, beyond what Covariate
+	// explains: a trend, and no proof.
+	Climbing bool
 	// Culprit is where the resource was made; zero when unknown.
 	Culprit frame.Frame
 	// Stack is the calls that made one of them, leaf first; nil when unknown.

@@ -41,7 +41,7 @@ func (t *Transport) watchReadings(dst []Reading, open map[string]*openWatches) [
 		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.target, b.target))
 	})
 	for i, o := range several {
-		climbs := t.watches.Observe(o.target, o.n)
+		climbs := t.watches.Observe(o.target, o.n) >= Climbing
 		if i < maxReadings {
 			dst = append(dst, t.severalReading(o, climbs && o.n >= watchesLeaked))
 		}

@@ -54,7 +54,7 @@ func (l *load) Start(ctx context.Context) error {
 	defer close(l.done)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.enough, cancel)()
+	defer context.AfterFunc(l.enough, cancel)() //nolint:contextcheck // a second way to stop
 	close(l.begun)
 	scale, roll, churn := time.NewTicker(scaleEvery), time.NewTicker(rollEvery), time.NewTicker(churnEvery)
 	defer scale.Stop()

@@ -45,13 +45,13 @@ const (
 )
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parse(args)
+	cfg, err := parse(ctx, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		printUsage(stdout)
 		return exitOK
 	case err != nil:
-		fmt.Fprintf(stderr, "operator: %v\n", err)
+		complain(stderr, "%v", err)
 		return exitUsage
 	case cfg.list:
 		err = printList(stdout, cfg.json)
@@ -59,8 +59,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = operate(ctx, cfg, stdout, stderr)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "operator: %v\n", err)
+		complain(stderr, "%v", err)
 		return exitFailed
 	}
 	return exitOK
+}
+
+// complain prints a line to standard error. Where that fails there is nowhere left to say so.
+func complain(stderr io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(stderr, "operator: "+format+"\n", args...)
 }

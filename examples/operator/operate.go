@@ -29,7 +29,7 @@ func operate(ctx context.Context, c *settings, stdout, stderr io.Writer) (err er
 	logs := setLog(stderr, c.verbose)
 	server, err := apiserver.Start(ctx, c.api, apiserver.Options{
 		CRD: v1alpha1.CRD(), RestartAfter: c.restart, Stderr: stderr,
-		Log: func(format string, args ...any) { fmt.Fprintf(stderr, "operator: "+format+"\n", args...) },
+		Log: func(format string, args ...any) { complain(stderr, format, args...) },
 	})
 	if err != nil {
 		return err

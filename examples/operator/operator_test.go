@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		binary = filepath.Join(dir, "operator.exe") // the name suits every system
 		var out []byte
-		if out, err = exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		if out, err = exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 			err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	}
@@ -64,7 +64,7 @@ func operatorCommand(ctx context.Context, args ...string) *exec.Cmd {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestNothingIsLeftAfterAKill(t *testing.T) {
 		t.Error("a killed process ended well")
 	}
 	eventually(t, "the end of the API server", 20*time.Second, func() bool {
-		c, dialErr := net.Dial("tcp", match[2])
+		c, dialErr := (&net.Dialer{}).DialContext(t.Context(), "tcp", match[2])
 		if dialErr == nil {
 			_ = c.Close()
 		}

@@ -19,9 +19,12 @@ func printList(w io.Writer, asJSON bool) error {
 		return encode(w, traps.All())
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tROW\tEXPECT\tWHAT HAPPENS")
+	lines := []string{"NAME\tROW\tEXPECT\tWHAT HAPPENS"}
 	for _, t := range traps.All() {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, orDash(t.Row), t.Expect, t.Title)
+		lines = append(lines, strings.Join([]string{t.Name, orDash(t.Row), string(t.Expect), t.Title}, "\t"))
+	}
+	if _, err := io.WriteString(table, strings.Join(lines, "\n")+"\n"); err != nil {
+		return err
 	}
 	return table.Flush()
 }
@@ -35,7 +38,7 @@ func encode(w io.Writer, v any) error {
 // printf prints text that --json leaves out.
 func (o *operator) printf(format string, args ...any) {
 	if !o.json {
-		fmt.Fprintf(o.stdout, format, args...)
+		_, _ = fmt.Fprintf(o.stdout, format, args...) // a broken pipe must not end the run
 	}
 }
 
@@ -67,8 +70,9 @@ func (o *operator) describeAPI() string {
 		return fmt.Sprintf("in memory, in child process %d at %s (not a real kube-apiserver)", o.api.PID(), o.api.Config().Host)
 	case apiserver.Envtest:
 		return fmt.Sprintf("a real kube-apiserver and etcd, started by envtest in child process %d at %s", o.api.PID(), o.api.Config().Host)
+	default:
+		return "the cluster of the kubeconfig, at " + o.api.Config().Host
 	}
-	return "the cluster of the kubeconfig, at " + o.api.Config().Host
 }
 
 func (o *operator) describeLeak() string {
@@ -76,7 +80,7 @@ func (o *operator) describeLeak() string {
 	case o.trap == nil:
 		return "none"
 	case o.twin:
-		return fmt.Sprintf("none: the clean twin of %s", o.trap.Name)
+		return "none: the clean twin of " + o.trap.Name
 	}
 	return fmt.Sprintf("%s: %s", o.trap.Name, o.trap.Title)
 }

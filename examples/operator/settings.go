@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -61,12 +63,12 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 func printUsage(w io.Writer) {
 	set, _ := new(settings).flags()
 	set.SetOutput(w)
-	fmt.Fprintln(w, "A small operator that leaks on demand, with leakguard in it.\n\nUsage: operator [flags]")
+	_, _ = fmt.Fprintln(w, "A small operator that leaks on demand, with leakguard in it.\n\nUsage: operator [flags]")
 	set.PrintDefaults()
 }
 
 // parse reads the arguments and checks them all before anything is started.
-func parse(args []string) (*settings, error) {
+func parse(ctx context.Context, args []string) (*settings, error) {
 	c := &settings{}
 	set, api := c.flags()
 	if err := set.Parse(args); err != nil {
@@ -84,7 +86,7 @@ func parse(args []string) (*settings, error) {
 	}
 	explicit := false
 	set.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "metrics-bind-address" })
-	return c, c.check(explicit)
+	return c, c.check(ctx, explicit)
 }
 
 func (c *settings) findTrap() error {
@@ -103,34 +105,46 @@ func (c *settings) findTrap() error {
 	return nil
 }
 
-func (c *settings) check(explicitMetrics bool) error {
+func (c *settings) check(ctx context.Context, explicitMetrics bool) error {
 	switch {
 	case !(c.scale > 0 && c.scale <= 1):
 		return fmt.Errorf("--scale: %v is not in (0, 1]", c.scale)
 	case c.duration < 0:
 		return fmt.Errorf("--duration: %v is negative", c.duration)
 	case c.outage < 0 || c.restart <= 0:
-		return fmt.Errorf("--api-outage, --api-restart-after: must not be negative")
+		return errors.New("--api-outage, --api-restart-after: must not be negative")
 	case c.outage > 0 && c.duration == 0:
-		return fmt.Errorf("--api-outage: needs a --duration")
+		return errors.New("--api-outage: needs a --duration")
+	}
+	if err := c.checkExpectation(); err != nil {
+		return err
+	}
+	return c.checkMetrics(ctx, explicitMetrics)
+}
+
+// checkExpectation refuses to expect what cannot be.
+func (c *settings) checkExpectation() error {
+	alarms := c.trap != nil && !c.twin && c.trap.Expect == traps.ExpectAlarm
+	switch {
 	case c.twin && (c.trap == nil || c.trap.Twin == nil):
 		return fmt.Errorf("--twin: %q has no twin, since it does not leak", c.leak)
 	case c.expect != "" && c.expect != expectFinding && c.expect != expectSilence:
 		return fmt.Errorf("--expect: unknown value %q: want finding or silence", c.expect)
-	case c.expect == expectFinding && (c.trap == nil || c.twin || c.trap.Expect != traps.ExpectAlarm):
+	case c.expect == expectFinding && !alarms:
 		return fmt.Errorf("--expect: finding makes no sense where nothing alarms (--leak=%s --twin=%t)", c.leak, c.twin)
 	}
-	return c.checkMetrics(explicitMetrics)
+	return nil
 }
 
 // checkMetrics finds out whether the metrics address can be had, before anything is started.
-func (c *settings) checkMetrics(explicit bool) error {
+func (c *settings) checkMetrics(ctx context.Context, explicit bool) error {
 	if c.metrics == "0" || c.list {
 		return nil
 	}
-	l, err := net.Listen("tcp", c.metrics)
+	listen := (&net.ListenConfig{}).Listen
+	l, err := listen(ctx, "tcp", c.metrics)
 	if err != nil && !explicit {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
+		l, err = listen(ctx, "tcp", "127.0.0.1:0")
 	}
 	if err != nil {
 		return fmt.Errorf("--metrics-bind-address: %w", err)

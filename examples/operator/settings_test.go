@@ -58,7 +58,7 @@ func TestBadArguments(t *testing.T) {
 }
 
 func TestBusyPort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

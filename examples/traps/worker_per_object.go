@@ -12,7 +12,7 @@ func workerPerObject() Trap {
 		Name: "worker-per-object", Expect: ExpectSilent,
 		Title: "no leak: one worker per object, started by its first reconcile and stopped when the object is deleted",
 		Leak: func(ctx context.Context, _ Env) (Work, error) {
-			w := &workers{life: ctx, stop: map[Object]context.CancelFunc{}} //nolint:contextcheck // the life of the workers
+			w := &workers{life: ctx, stop: map[Object]context.CancelFunc{}}
 			return Work{Reconcile: w.reconcile}, nil
 		},
 	}
@@ -36,7 +36,7 @@ func (w *workers) reconcile(_ context.Context, object Object) error {
 	case !object.Deleted && !running:
 		ctx, cancel := context.WithCancel(w.life)
 		w.stop[key] = cancel
-		go work(ctx)
+		go work(ctx) //nolint:contextcheck // workers outlive the reconcile that starts them
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (x *Informers) kindReadings(dst []probes.Reading, running []*informer) []pr
 		if n < 2 {
 			continue
 		}
-		climbs := x.climb.Observe("kind "+kind, n)
+		climbs := x.climb.Observe("kind "+kind, n) >= probes.Climbing
 		sample := list[0].site
 		dst = append(dst, probes.Reading{
 			Resource: "informers of " + shortKind(kind), Count: float64(n), Covariate: x.objects(), Leaked: climbs && n >= informersLeaked && float64(n) > x.objects(),

@@ -129,8 +129,8 @@ func (x *Resources) Read(ctx context.Context, dst []probes.Reading) []probes.Rea
 
 // queueReadings judges the queues of one site.
 func (x *Resources) queueReadings(dst []probes.Reading, id uint64, t *queueTotals) []probes.Reading {
-	working := x.climb.Observe(fmt.Sprint("work ", id), int(t.inWork))
-	failing := x.climb.Observe(fmt.Sprint("keys ", id), int(t.failing))
+	working := x.climb.Observe(fmt.Sprint("work ", id), int(t.inWork)) >= probes.Climbing
+	failing := x.climb.Observe(fmt.Sprint("keys ", id), int(t.failing)) >= probes.Climbing
 	if t.inWork > 0 {
 		dst = append(dst, probes.Reading{
 			Resource: "items never done", Count: float64(t.inWork), Covariate: -1, Leaked: working && t.inWork > maxWorkers,

@@ -112,7 +112,7 @@ func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.
 		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.site.ID(), b.site.ID()))
 	})
 	for i, s := range sites {
-		climbs := c.climb.Observe(fmt.Sprint(s.site.ID()), s.n)
+		climbs := c.climb.Observe(fmt.Sprint(s.site.ID()), s.n) >= probes.Climbing
 		if s.n < 2 || i >= maxReadings {
 			continue
 		}

@@ -109,7 +109,7 @@ func say(h hello) {
 func listen(out io.Reader, kind Kind) (*rest.Config, error) {
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("it ended before it was ready")
+		return nil, errors.New("it ended before it was ready")
 	}
 	var h hello
 	if err = json.Unmarshal(line, &h); err != nil {

@@ -30,10 +30,23 @@ func connect(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition)
 	if err = reach(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("apiserver: the cluster of the kubeconfig does not answer: %w", err)
 	}
-	if _, err = envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
+	if err = install(cfg, crd); err != nil {
 		return nil, fmt.Errorf("apiserver: install the custom resource: %w", err)
 	}
 	return cfg, nil
+}
+
+// install makes the custom resource known to a cluster, or brings it up to date. Another replica may do the same at the
+// same moment and be faster; the next try then finds what it made.
+func install(cfg *rest.Config, crd *apiextensionsv1.CustomResourceDefinition) error {
+	var err error
+	for range 3 {
+		_, err = envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd.DeepCopy()}})
+		if err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func reach(ctx context.Context, cfg *rest.Config) error {

@@ -1,6 +1,7 @@
 package miniapi
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -46,11 +47,11 @@ func (id Identity) RESTConfig() *rest.Config {
 }
 
 // listen opens the address of the identity in dir, or makes an identity on a free one when the folder has none.
-func listen(dir string) (Identity, net.Listener, error) {
+func listen(ctx context.Context, dir string) (Identity, net.Listener, error) {
 	path := filepath.Join(dir, "identity.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return create(path)
+		return create(ctx, path)
 	}
 	var id Identity
 	if err == nil {
@@ -59,15 +60,15 @@ func listen(dir string) (Identity, net.Listener, error) {
 	if err != nil {
 		return id, nil, fmt.Errorf("miniapi: read the identity: %w", err)
 	}
-	l, err := net.Listen("tcp", id.Address)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", id.Address)
 	if err != nil {
 		return id, nil, fmt.Errorf("miniapi: listen: %w", err)
 	}
 	return id, l, nil
 }
 
-func create(path string) (Identity, net.Listener, error) {
-	l, err := listenAnywhere()
+func create(ctx context.Context, path string) (Identity, net.Listener, error) {
+	l, err := listenAnywhere(ctx)
 	if err != nil {
 		return Identity{}, nil, err
 	}
@@ -87,14 +88,14 @@ func create(path string) (Identity, net.Listener, error) {
 
 // listenAnywhere takes a free port below those that systems give to outgoing connections: while a server is down, one of
 // its clients could otherwise be given its port, and even connect to itself.
-func listenAnywhere() (net.Listener, error) {
+func listenAnywhere(ctx context.Context) (net.Listener, error) {
 	for range 100 {
 		port := 20_000 + mathrand.IntN(10_000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		if l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			return l, nil
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("miniapi: listen: %w", err)
 	}

@@ -24,7 +24,7 @@ func Serve(ctx context.Context, dir string, ready func(Identity), resources ...R
 	if err != nil {
 		return err
 	}
-	id, l, err := listen(dir)
+	id, l, err := listen(ctx, dir)
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
@@ -52,7 +52,9 @@ func Serve(ctx context.Context, dir string, ready func(Identity), resources ...R
 	if err = server.Shutdown(grace); err != nil {
 		err = server.Close()
 	}
-	<-served
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
 	return errors.Join(err, api.Close())
 }
 

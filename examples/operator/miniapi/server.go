@@ -19,7 +19,7 @@ import (
 // maxBody bounds a request body, as etcd's request limit does for the real server.
 const maxBody = 3 << 20
 
-// Server is the API as an http.Handler.
+// Server is the API as an [http.Handler].
 type Server struct {
 	store *store
 	// stop ends every watch when it is closed.
@@ -96,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {
 	case r.Method == http.MethodGet && c.name == "" && (query.Get("watch") == "true" || query.Get("watch") == "1"):
-		s.watch(w, c)
+		s.watch(w, c) //nolint:contextcheck // the call has its request, and that its context
 		return
 	case r.Method == http.MethodGet && c.name == "":
 		s.list(w, c)
@@ -113,7 +113,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // parse finds the resource and the object that a path names.
 func (s *Server) parse(r *http.Request, path []string) (call, error) {
 	var group, version string
-	rest := path
+	var rest []string
 	switch {
 	case len(path) >= 3 && path[0] == "api":
 		version, rest = path[1], path[2:]

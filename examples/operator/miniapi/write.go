@@ -1,7 +1,7 @@
 package miniapi
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -80,7 +80,7 @@ func (s *Server) deleteLocked(c call, current *unstructured.Unstructured, body [
 	}
 	if p := options.Preconditions; p != nil {
 		if p.UID != nil && *p.UID != current.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != current.GetResourceVersion() {
-			return 0, nil, apierrors.NewConflict(c.table.groupResource(), c.name, fmt.Errorf("the precondition does not hold"))
+			return 0, nil, apierrors.NewConflict(c.table.groupResource(), c.name, errors.New("the precondition does not hold"))
 		}
 	}
 	if len(current.GetFinalizers()) == 0 {
@@ -169,7 +169,7 @@ func (s *Server) updateLocked(c call, current, object *unstructured.Unstructured
 	conflict := object.GetResourceVersion() != "" && object.GetResourceVersion() != current.GetResourceVersion() ||
 		object.GetUID() != "" && object.GetUID() != current.GetUID()
 	if conflict {
-		return 0, nil, apierrors.NewConflict(c.table.groupResource(), c.name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+		return 0, nil, apierrors.NewConflict(c.table.groupResource(), c.name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	next := c.merge(current, object)
 	kind := watch.Modified

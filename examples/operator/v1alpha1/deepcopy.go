@@ -18,9 +18,9 @@ func (a *App) DeepCopy() *App {
 // DeepCopyObject is DeepCopy for runtime.Object.
 func (a *App) DeepCopyObject() runtime.Object { return a.DeepCopy() }
 
-// DeepCopyObject gives a copy that shares nothing with l.
-func (l *AppList) DeepCopyObject() runtime.Object {
-	out := &AppList{TypeMeta: l.TypeMeta}
+// DeepCopyInto copies everything into out, which shares nothing with l afterwards.
+func (l *AppList) DeepCopyInto(out *AppList) {
+	*out = *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
 	if l.Items != nil {
 		out.Items = make([]App, len(l.Items))
@@ -28,5 +28,14 @@ func (l *AppList) DeepCopyObject() runtime.Object {
 	for i := range l.Items {
 		l.Items[i].DeepCopyInto(&out.Items[i])
 	}
+}
+
+// DeepCopy gives a copy that shares nothing with l.
+func (l *AppList) DeepCopy() *AppList {
+	out := new(AppList)
+	l.DeepCopyInto(out)
 	return out
 }
+
+// DeepCopyObject is DeepCopy for runtime.Object.
+func (l *AppList) DeepCopyObject() runtime.Object { return l.DeepCopy() }

@@ -1,0 +1,90 @@
+package probes_test
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakguard/leakguard/probes"
+)
+
+// find gives the reading of a resource; ok is false when there is none.
+func find(t *testing.T, p probes.Probe, resource string) (r probes.Reading, ok bool) {
+	t.Helper()
+	for _, r = range p.Read(t.Context(), nil) {
+		if r.Resource == resource {
+			return r, true
+		}
+	}
+	return probes.Reading{}, false
+}
+
+// TestBlockedFinalizer has one finalizer that does not return: no other one runs, and all their objects stay.
+func TestBlockedFinalizer(t *testing.T) {
+	p := probes.NewProcess()
+	entered, release := make(chan struct{}), make(chan struct{})
+	var ran sync.WaitGroup
+	finalized := func(f func(*[4096]byte)) {
+		ran.Add(1)
+		runtime.SetFinalizer(new([4096]byte), func(b *[4096]byte) {
+			defer ran.Done()
+			f(b)
+		})
+	}
+	finalized(func(*[4096]byte) {
+		close(entered)
+		<-release
+	})
+	runtime.GC()
+	<-entered
+	for range 100 {
+		finalized(func(*[4096]byte) {})
+	}
+	runtime.GC()
+	runtime.GC()
+	for read := range 4 {
+		r, ok := find(t, p, "finalizers that wait")
+		if !ok || r.Count < 100 {
+			t.Fatalf("read %d: %v finalizers wait, want at least the 100", read, r.Count)
+		}
+		if want := read >= 2; r.Leaked != want {
+			t.Errorf("read %d: leaked %v, want %v", read, r.Leaked, want)
+		}
+	}
+	close(release)
+	ran.Wait()
+	for range 5 {
+		if r, _ := find(t, p, "finalizers that wait"); r.Leaked {
+			t.Errorf("%v finalizers wait after the first has returned", r.Count)
+		}
+	}
+}
+
+func TestCreatedRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := probes.NewProcess()
+		if _, ok := find(t, p, "goroutines created a minute"); ok {
+			t.Error("the first read gives a rate")
+		}
+		time.Sleep(time.Minute)
+		before, _ := find(t, p, "goroutines created a minute")
+		var wg sync.WaitGroup
+		for range 6000 {
+			wg.Go(func() {})
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		after, ok := find(t, p, "goroutines created a minute")
+		if !ok || after.Count < 6000 || before.Count >= 6000 {
+			t.Errorf("%v then %v goroutines a minute, want 6000 more", before.Count, after.Count)
+		}
+	})
+}
+
+func TestThreads(t *testing.T) {
+	if r, ok := find(t, probes.NewProcess(), "threads"); !ok || r.Count < 1 {
+		t.Errorf("%v threads, %v, want at least this one", r.Count, ok)
+	}
+}
