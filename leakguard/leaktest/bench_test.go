@@ -27,7 +27,9 @@ func BenchmarkClean(b *testing.B) {
 		b.Run(fmt.Sprintf("goleak/others=%d", others), func(b *testing.B) {
 			current := goleak.IgnoreCurrent()
 			for b.Loop() {
-				runFake("TestInner", func(f *fake) { f.Cleanup(func() { goleak.VerifyNone(b, current, goleak.IgnoreAnyFunction("testing.(*B).launch")) }) })
+				runFake("TestInner", func(f *fake) {
+					f.Cleanup(func() { goleak.VerifyNone(b, current, goleak.IgnoreAnyFunction("testing.(*B).launch")) })
+				})
 			}
 		})
 		close(stop)

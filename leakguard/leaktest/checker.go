@@ -102,6 +102,8 @@ func (k *checker) quiet() (bool, error) {
 func (k *checker) candidates(g *stackmatch.Group) int {
 	s, labelled := scopeOf(g.Labels)
 	switch {
+	case labelled && s.isChecking():
+		return 0
 	case k.everything:
 		return g.Count - k.baseline[g.ID]
 	case labelled && k.scope.owns(s):
@@ -167,10 +169,14 @@ func (k *checker) left() ([]Leak, error) {
 
 // concerns reports whether the check is about a goroutine. own tells that it descends from the caller's.
 func (k *checker) concerns(g *stackmatch.Goroutine, own bool) bool {
+	s, ok := scopeOf(g.Labels)
+	if ok && s.isChecking() {
+		return false
+	}
 	if k.everything {
 		return true
 	}
-	if s, ok := scopeOf(g.Labels); ok {
+	if ok {
 		return k.scope.owns(s) || k.all && k.surrounds(s)
 	}
 	return k.all || own || k.function != "" && startedIn(g, k.function)

@@ -25,6 +25,9 @@ type scope struct {
 
 func newScope(name string) scope { return scope{seq: sequence.Add(1), name: name} }
 
+// checking labels the goroutine that looks, so that a profile tells it from those that are looked at. No test has number 0.
+func checking() { scope{name: "check"}.enter(context.Background()) }
+
 // value is the label's value.
 func (s scope) value() string { return strconv.FormatUint(s.seq, 36) + " " + s.name }
 
@@ -44,6 +47,9 @@ func parseScope(value string) (s scope, ok bool) {
 	seq, err := strconv.ParseUint(number, 36, 64)
 	return scope{seq: seq, name: name}, err == nil
 }
+
+// isChecking reports whether a scope is that of a goroutine that looks.
+func (s scope) isChecking() bool { return s.seq == 0 }
 
 // owns reports whether other is s itself or that of one of its subtests. A subtest of the same name in an earlier round
 // of -count has a smaller number.

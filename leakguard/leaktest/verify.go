@@ -47,6 +47,7 @@ func VerifyNone(t TB, opts ...Option) context.Context {
 		k.deferred(t)
 		return ctx
 	}
+	checking()
 	if err := k.begin(); err != nil {
 		t.Errorf("%v", err)
 	}
@@ -115,8 +116,8 @@ func (k *checker) refuse() error {
 // finish is the check at the end of a test.
 func (k *checker) finish(t TB) {
 	t.Helper()
-	restore := leave()
-	defer restore(k.scope)
+	checking()
+	defer k.scope.enter(context.Background()) // for the test's other cleanups
 	leaks, waited, err := k.settled()
 	k.report(t, leaks, waited, err)
 	if k.config.cleanup != nil {

@@ -14,18 +14,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/leakguard/leakguard/leakguard"
 	"github.com/leakguard/leakguard/stackmatch"
 	"github.com/leakguard/leakguard/stackmatch/rulefile"
 )
 
-var (
-	_ manager.Runnable               = (*rulefile.Reloader)(nil)
-	_ manager.LeaderElectionRunnable = (*rulefile.Reloader)(nil)
-	_ leakguard.Rules                = (*rulefile.Reloader)(nil)
-)
+// The interfaces of package leakguard and of controller-runtime's managers, written out: importing those makes fuzzing
+// build most of Kubernetes.
+var _ interface {
+	Match(group *stackmatch.Group, in *stackmatch.Context) (rule *stackmatch.Rule, ok bool)
+	Start(ctx context.Context) error
+	NeedLeaderElection() bool
+} = (*rulefile.Reloader)(nil)
 
 // patience is how long a test waits for what must come; only a failing test waits so long.
 const patience = 20 * time.Second
