@@ -10,19 +10,34 @@
 //	defer span.End()
 //
 // A goroutine that still carries the label of an ended span is an orphan; [Scopes.InFlight] tells which spans have not
-// ended. A [Probe] counts a resource of its own and is read through a [Set], which survives a probe that panics or blocks.
+// ended, and since when. [Handler] does this for webhooks and other HTTP handlers, [Func] for callbacks such as event handlers, and
+// [Scope.Do] for any other work.
+//
+// A [Probe] counts a resource of its own and is read through a [Set], which survives a probe that panics or blocks:
+//
+//   - [Transport] keeps account of HTTP response bodies and watches;
+//   - [Ledger] does so for anything that is opened and must be closed;
+//   - [Size] and [Keys] compare a container of the user's own with the live objects, which an [ObjectIndex] knows;
+//   - [Process] counts files, threads, finalizers, goroutines created and child processes.
+//
+// [Hazards] looks at settings that make or hide leaks.
 //
 // # Cost
 //
-// Begin and End together cost about the price of pprof.Do with two labels; see BenchmarkScope. Reading a Set costs what
-// its probes cost.
+// Begin and End together cost a third more than pprof.Do with two labels, and with low cardinality less than half of it and
+// one allocation (BenchmarkScope). A round trip costs under 1 µs more (BenchmarkTransport). Reading a Set costs what its
+// probes cost: a Transport some µs for each open body's distinct stack, a Process a readlink for each open file.
 //
 // # Concurrency
 //
-// [Scopes], [Scope], [ObjectIndex] and [Set] may be used concurrently. A [Span] belongs to the goroutine that began it.
+// Everything may be used concurrently, but for a [Span], which belongs to the goroutine that began it.
 //
 // # Limits
 //
 // Labels do not reach callbacks of time.AfterFunc, finalizers and cleanups, jobs handed to a worker pool that is already
 // running, and work after the user's own pprof.Do with a context that does not descend from the scope's.
+//
+// A body or watch that is handed to a goroutine which needs it for a bounded time after its span counts as left open until
+// the first of its kind was seen to be closed; three times as long a life is granted from then on. Connections and dials
+// are not counted one by one: sockets are, and transports.
 package probes
