@@ -42,12 +42,12 @@
 // KiB/s).
 //
 //	leak                     steady: median, longest    all shapes: median, 90 %   missed
-//	1 goroutine an hour      15 h 31 min, 15 h 31 min   15 h 31 min, 29 h 31 min   9 of 39
-//	6 goroutines an hour     4 h 0 min,   4 h 0 min     4 h 0 min,   12 h 5 min    3 of 39
+//	1 goroutine an hour      15 h 31 min, 15 h 31 min   15 h 31 min, 30 h 0 min    9 of 39
+//	6 goroutines an hour     4 h 0 min,   4 h 0 min     4 h 0 min,   10 h 1 min    5 of 39
 //	1 goroutine a minute     25 min,      25 min        25 min,      1 h 12 min    1 of 39
 //	10 goroutines a minute   25 min,      25 min        25 min,      25 min        none
-//	1 KiB/s of heap          4 h 11 min,  4 h 20 min    4 h 11 min,  12 h 2 min    3 of 39
-//	10 KiB/s of heap         25 min,      32 min        25 min,      54 min        1 of 39
+//	1 KiB/s of heap          4 h 11 min,  4 h 20 min    4 h 11 min,  12 h 10 min   3 of 39
+//	10 KiB/s of heap         25 min,      32 min        26 min,      55 min        1 of 39
 //	100 KiB/s of heap        25 min,      25 min        25 min,      25 min        none
 //
 // The table is made by the first command; the second looks for false findings in 10,000 simulated days (the
