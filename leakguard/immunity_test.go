@@ -68,7 +68,7 @@ func TestBreakerPausesTheLeakingController(t *testing.T) {
 	leaky, clean := &churn{Client: mgr.GetClient(), block: make(chan struct{})}, &churn{Client: mgr.GetClient()}
 	leaky.leak.Store(true)
 	for name, r := range map[string]reconcile.Reconciler{"broken": leaky, "works": clean} {
-		if err := ctrl.NewControllerManagedBy(mgr).Named(name).For(&corev1.ConfigMap{}).Complete(r); err != nil {
+		if err = ctrl.NewControllerManagedBy(mgr).Named(name).For(&corev1.ConfigMap{}).Complete(r); err != nil {
 			t.Fatal(err)
 		}
 	}

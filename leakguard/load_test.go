@@ -10,9 +10,9 @@ import (
 func TestLoadReader(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_depth"}, []string{"name"})
-	waited := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "workqueue_queue_duration_seconds"})
-	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "controller_runtime_reconcile_time_seconds"})
+	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_depth", Help: "Depth."}, []string{"name"})
+	waited := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "workqueue_queue_duration_seconds", Help: "Waited."})
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "controller_runtime_reconcile_time_seconds", Help: "Took."})
 	registry.MustRegister(depth, waited, took)
 	l := loadReader{gatherer: registry, every: time.Minute}
 	now := time.Unix(1000, 0)

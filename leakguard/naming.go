@@ -27,16 +27,17 @@ func newNaming(rules Rules, main string) naming {
 func (n *naming) name(signals map[string]*signal, groups []stackmatch.Group) {
 	var in *stackmatch.Context
 	for _, s := range signals {
-		if s.sample == nil || s.level < levelPending || n.rules == nil {
+		if s.level < levelPending || n.rules == nil {
 			continue
 		}
-		if in == nil {
+		if s.sample != nil && in == nil {
 			in = stackmatch.NewContext(groups, stackmatch.ContextOptions{Main: n.main})
 		}
 		n.one(s, in)
 	}
 }
 
+// one names a signal, and lists it when somebody has said that it is known.
 func (n *naming) one(s *signal, in *stackmatch.Context) {
 	defer func() {
 		if recover() != nil {
@@ -44,10 +45,32 @@ func (n *naming) one(s *signal, in *stackmatch.Context) {
 			n.rules = nil
 		}
 	}()
-	rule, ok := n.rules.Match(s.sample, in)
-	if !ok || rule.Verdict == stackmatch.VerdictBenign {
+	id := s.rule
+	if rule, ok := n.match(s, in); ok {
+		n.advise(s, rule)
+		id = rule.ID
+	}
+	known, ok := n.rules.(Suppressor)
+	if !ok {
 		return
 	}
+	if owner, reason, ok := known.Suppressed(id, s.category, s.culprit.Function, s.controller); ok {
+		s.level, s.tier = levelListed, TierListed
+		s.reason += "; known to " + owner + ": " + reason
+	}
+}
+
+// match gives the rule that a signal's goroutines follow, if it is one about leaks.
+func (n *naming) match(s *signal, in *stackmatch.Context) (rule *stackmatch.Rule, ok bool) {
+	if s.sample == nil {
+		return nil, false
+	}
+	rule, ok = n.rules.Match(s.sample, in)
+	return rule, ok && rule.VerdictFor(s.sample.Count, true) != stackmatch.VerdictBenign
+}
+
+// advise takes over what the rule knows.
+func (n *naming) advise(s *signal, rule *stackmatch.Rule) {
 	s.reason += "; " + rule.ID + ": " + rule.Title
 	s.advice, s.trap = rule.Advice, rule.Trap
 	if s.pattern && rule.Blame != "" {

@@ -110,7 +110,7 @@ func leaking() []program {
 		}},
 		{"leak-other-labels", true, func(ctx context.Context, p *env) {
 			p.reconciles(ctx, 5, func(context.Context, int) {
-				pprof.Do(context.Background(), pprof.Labels("mine", "x"), func(context.Context) { p.goes(func() { leakOtherLabels(ctx) }) })
+				pprof.Do(context.WithoutCancel(ctx), pprof.Labels("mine", "x"), func(context.Context) { p.goes(func() { leakOtherLabels(ctx) }) })
 			})
 		}},
 		{"leak-afterfunc", true, func(ctx context.Context, p *env) {

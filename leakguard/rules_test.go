@@ -10,6 +10,7 @@ import (
 	"github.com/leakguard/leakguard/probes"
 	"github.com/leakguard/leakguard/stackmatch"
 	"github.com/leakguard/leakguard/stackmatch/frame"
+	"github.com/leakguard/leakguard/stackmatch/rulefile"
 )
 
 func (w *world) wantFiring(rule string) leakguard.Finding {
@@ -203,5 +204,58 @@ func TestProofIsBelievedTheSecondTime(t *testing.T) {
 	w.tick()
 	if f := w.wantFiring("unreachable"); f.Tier != leakguard.TierProven {
 		t.Errorf("got tier %s, want proven", f.Tier)
+	}
+}
+
+// knownRules takes on one culprit.
+type knownRules struct{ culprit string }
+
+func (knownRules) Match(*stackmatch.Group, *stackmatch.Context) (*stackmatch.Rule, bool) {
+	return nil, false
+}
+
+func (k knownRules) Suppressed(_, _, culprit, _ string) (owner, reason string, ok bool) {
+	return "team a", "fixed in the next release", culprit == k.culprit
+}
+
+// panickingRules must cost their host nothing but the names.
+type panickingRules struct{}
+
+func (panickingRules) Match(*stackmatch.Group, *stackmatch.Context) (*stackmatch.Rule, bool) {
+	panic("broken rule")
+}
+
+var (
+	_ leakguard.Rules      = (*rulefile.Reloader)(nil)
+	_ leakguard.Suppressor = (*rulefile.Reloader)(nil)
+)
+
+func TestKnownFindingsAreListed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		rules leakguard.Rules
+		state leakguard.State
+	}{
+		{"known", knownRules{mainModule + "/app.leak"}, leakguard.StateListed},
+		{"another is known", knownRules{mainModule + "/app.other"}, leakguard.StateFiring},
+		{"rules that panic", panickingRules{}, leakguard.StateFiring},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			d, err := leakguard.NewDetector(leakguard.Options{MainModule: mainModule, Rules: test.rules})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.detector = d
+			w.run(6*time.Minute, func(s int) { w.start("app", w.reconcile(s%20), "leak") })
+			if len(w.last) != 1 || w.last[0].State != test.state {
+				t.Errorf("got %v, want one finding that is %s", w.last, test.state)
+			}
+			if test.state == leakguard.StateListed && !strings.Contains(w.last[0].Reason, "known to team a: fixed in the next release") {
+				t.Errorf("got reason %q, want the owner and the reason in it", w.last[0].Reason)
+			}
+		})
 	}
 }
