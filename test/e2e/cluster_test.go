@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/leakguard/leakguard/examples/operator/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/leakguard/leakguard/examples/operator/v1alpha1"
 )
 
 // cluster starts a kube-apiserver and gives a kubeconfig file for it.

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,10 +16,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/leakguard/leakguard/examples/traps"
 	"github.com/leakguard/leakguard/leakguard"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/leakguard/leakguard/test/e2e"
 )
 
@@ -39,7 +40,7 @@ func testMain(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	paths.operator = filepath.Join(dir, "operator.exe") // the name suits every system
 	// Built here, in this module, and so with the newest controller-runtime.
-	if out, err := exec.Command("go", "build", "-o", paths.operator, "github.com/leakguard/leakguard/examples/operator").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", paths.operator, "github.com/leakguard/leakguard/examples/operator").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the operator: %v\n%s", err, out)
 		return 1
 	}
@@ -144,7 +145,7 @@ func TestEveryTrap(t *testing.T) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
