@@ -132,29 +132,8 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 		v.Reason = "moves by less than the threshold" // most series, most of the time
 		return v
 	}
-	explained := Verdict{}
-	for i, h := range j.horizons {
-		if i == 0 && j.thresholds.Garbage {
-			continue // a few teeth are no history
-		}
-		g, ok := j.growthAt(s, h)
-		if g.grows && j.tooth(s, h, g, covariates) {
-			g.grows = false
-		}
-		if !ok || !g.grows {
-			if ok {
-				v.P = min(v.P, g.trend.P)
-			}
-			continue
-		}
-		e := j.explain(s, h, g, covariates)
-		if !e.explained {
-			return j.growing(s, h, g, e)
-		}
-		explained = j.explainedVerdict(s, h, g, e)
-	}
-	if explained.ExplainedBy != "" {
-		return explained
+	if growing, ok := j.growthOf(s, covariates, &v); ok {
+		return growing
 	}
 	if hidden, ok := j.hiddenGrowth(s, covariates); ok {
 		return hidden
@@ -163,6 +142,30 @@ func (j *Judge) Judge(s *Series, covariates ...Covariate) Verdict {
 		return kept
 	}
 	return j.shape(s, v)
+}
+
+// growthOf looks for growth at each horizon: unexplained growth at any is the verdict, else explained growth at the
+// longest. It lowers the probability in v.
+func (j *Judge) growthOf(s *Series, covariates []Covariate, v *Verdict) (verdict Verdict, found bool) {
+	for i, h := range j.horizons {
+		if i == 0 && j.thresholds.Garbage {
+			continue // a few teeth are no history
+		}
+		g, ok := j.growthAt(s, h)
+		if !ok {
+			continue
+		}
+		if !g.grows || j.tooth(s, h, g, covariates) {
+			v.P = min(v.P, g.trend.P)
+			continue
+		}
+		e := j.explain(s, h, g, covariates)
+		if !e.explained {
+			return j.growing(s, h, g, e), true
+		}
+		verdict, found = j.explainedVerdict(s, h, g, e), true
+	}
+	return verdict, found
 }
 
 // tooth says whether a rise may be no more than the flank of one tooth of the GC: fewer than five cycles passed, or,
