@@ -86,6 +86,7 @@ func (k *checker) hurry(try int) {
 func (k *checker) quiet() (bool, error) {
 	quiet := true
 	err := profileGroups(func(groups []stackmatch.Group) {
+		elders.shrink(groups)
 		limits := limits{}
 		for i := range groups {
 			g := &groups[i]

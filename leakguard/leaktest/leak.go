@@ -3,6 +3,7 @@ package leaktest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,17 +156,22 @@ func (l *Leak) rule() (stackmatch.Rule, bool) {
 	return *r, true
 }
 
-// accounts remembers what has been reported, so that a parent test does not wait for and report its subtest's leaks again.
+// accounts remembers goroutines, by id and by group of the profile.
 type accounts struct {
 	mu     sync.Mutex
 	ids    map[uint64]bool
 	groups map[uint64]int
 }
 
+// elders are the groups of goroutines that a dump has shown to descend from no test that was about to begin. The next tests
+// need no dump for them in a process with many goroutines, as long as they are not more.
+var elders accounts
+
 // maxReported bounds the accounts; what does not fit is reported twice.
 const maxReported = 1 << 16
 
-// reported are the leaks of this process that a check has reported.
+// reported are the leaks of this process that a check has reported, so that a parent test neither waits for nor reports its
+// subtest's again.
 var reported accounts
 
 // add notes leaks, and the groups of the profile that they are in now.
@@ -188,6 +194,32 @@ func (a *accounts) add(leaks []Leak, owner scope) error {
 			}
 		}
 	})
+}
+
+// note remembers how many goroutines groups have.
+func (a *accounts) note(groups map[uint64]int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.groups == nil || len(a.groups) > maxReported {
+		a.groups = map[uint64]int{}
+	}
+	maps.Copy(a.groups, groups)
+}
+
+// shrink forgets those that have ended since, and gives the number of all goroutines.
+func (a *accounts) shrink(groups []stackmatch.Group) (total int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	still := make(map[uint64]int, len(a.groups))
+	for i := range groups {
+		g := &groups[i]
+		total += g.Count
+		if n := min(g.Count, a.groups[g.ID]); n > 0 {
+			still[g.ID] = n
+		}
+	}
+	a.groups = still
+	return total
 }
 
 func (a *accounts) has(id uint64) bool {

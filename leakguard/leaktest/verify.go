@@ -67,11 +67,15 @@ func contextOf(t TB) context.Context {
 	return context.Background()
 }
 
+// fewGoroutines is up to how many a dump is cheap enough to take at the beginning of each test.
+const fewGoroutines = 100
+
 // begin counts the goroutines that carry no label, and refuses to go on where the test has started some of them.
 func (k *checker) begin() error {
 	k.baseline = map[uint64]int{}
-	suspicious := false
+	suspicious := map[uint64]int{}
 	err := profileGroups(func(groups []stackmatch.Group) {
+		many := elders.shrink(groups) > fewGoroutines
 		for i := range groups {
 			g := &groups[i]
 			if s, ok := scopeOf(g.Labels); !ok {
@@ -79,13 +83,22 @@ func (k *checker) begin() error {
 			} else if !s.owns(k.scope) && s.name != k.scope.name {
 				continue // another test's
 			}
-			suspicious = suspicious || !k.ignored(g, g.Count, limits{})
+			if many && g.Count <= elders.count(g.ID) {
+				continue
+			}
+			if !k.ignored(g, g.Count, limits{}) {
+				suspicious[g.ID] = g.Count
+			}
 		}
 	})
-	if err != nil || !suspicious {
+	if err != nil || len(suspicious) == 0 {
 		return err
 	}
-	return k.refuse()
+	if err := k.refuse(); err != nil {
+		return err
+	}
+	elders.note(suspicious)
+	return nil
 }
 
 // refuse gives an error when goroutines are running which descend from the test's.
