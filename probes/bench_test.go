@@ -12,7 +12,7 @@ import (
 	"github.com/leakguard/leakguard/probes"
 )
 
-// BenchmarkScope is what one reconcile pays, beside pprof.Do with as many labels.
+// BenchmarkScope is what one reconcile pays, beside [pprof.Do] with as many labels.
 func BenchmarkScope(b *testing.B) {
 	b.Run("pprof.Do", func(b *testing.B) {
 		b.ReportAllocs()

@@ -1,7 +1,7 @@
 package probes_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,7 +30,7 @@ func TestSize(t *testing.T) {
 		objects := probes.NewObjectIndex(scopes)
 		store := storeOf{}
 		for i := range 20 {
-			store[fmt.Sprint(i)] = true
+			store[strconv.Itoa(i)] = true
 		}
 		objects.AddStore("App", store.each)
 		objects.Saw("app", "App", scopes.Object("ns", "0"))
@@ -75,7 +75,7 @@ func TestKeys(t *testing.T) {
 		store, keys := storeOf{}, storeOf{}
 		objects.AddStore("App", store.each)
 		for i := range 100 {
-			store[fmt.Sprint(i)], keys[fmt.Sprint(i)] = true, true
+			store[strconv.Itoa(i)], keys[strconv.Itoa(i)] = true, true
 		}
 		c := probes.Keys("byPod", keys.each).Against(objects, "")
 		if got := c.Read(t.Context(), nil); len(got) != 1 || got[0].Covariate != -1 || got[0].Count != 100 {
@@ -84,7 +84,7 @@ func TestKeys(t *testing.T) {
 		objects.Saw("app", "App", scopes.Object("ns", "0"))
 		for round, want := range tt.want {
 			for i := range 5 {
-				name := fmt.Sprint(10*round + i)
+				name := strconv.Itoa(10*round + i)
 				delete(store, name)
 				if tt.evict {
 					delete(keys, name)

@@ -24,7 +24,7 @@
 //
 // # Cost
 //
-// Begin and End together cost a third more than pprof.Do with two labels, and with low cardinality less than half of it and
+// Begin and End together cost a third more than [pprof.Do] with two labels, and with low cardinality less than half of it and
 // one allocation (BenchmarkScope). A round trip costs under 1 µs more (BenchmarkTransport). Reading a Set costs what its
 // probes cost: a Transport some µs for each open body's distinct stack, a Process a readlink for each open file.
 //
@@ -34,8 +34,8 @@
 //
 // # Limits
 //
-// Labels do not reach callbacks of time.AfterFunc, finalizers and cleanups, jobs handed to a worker pool that is already
-// running, and work after the user's own pprof.Do with a context that does not descend from the scope's.
+// Labels do not reach callbacks of [time.AfterFunc], finalizers and cleanups, jobs handed to a worker pool that is already
+// running, and work after the user's own [pprof.Do] with a context that does not descend from the scope's.
 //
 // A body or watch that is handed to a goroutine which needs it for a bounded time after its span counts as left open until
 // the first of its kind was seen to be closed; three times as long a life is granted from then on. Connections and dials

@@ -57,13 +57,13 @@ func (e *epoch) enter() (begun uint64, ok bool) {
 }
 
 // spanContext is the context of a span, whose labels are those of its epoch. They are asked for first, so that the
-// user's own pprof.Do with a context that descends from it keeps them.
+// user's own [pprof.Do] with a context that descends from it keeps them.
 type spanContext struct {
 	context.Context //nolint:containedctx // it is a context
 	epoch           *epoch
 }
 
-// Value implements context.Context.
+// Value implements [context.Context].
 func (c *spanContext) Value(key any) any {
 	if v := c.epoch.labels.Value(key); v != nil {
 		return v

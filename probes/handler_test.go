@@ -1,7 +1,6 @@
 package probes_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -25,11 +24,7 @@ func TestHandler(t *testing.T) {
 	}))
 	srv := httptest.NewServer(h)
 	defer srv.Close()
-	resp, err := srv.Client().Get(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
+	_ = roundTrip(t, t.Context(), srv.Client().Transport, srv.URL).Body.Close()
 	if controllers, _ := labelsOf(t, "probes_test.park"); !cmp.Equal([]string{"webhook"}, controllers) {
 		t.Errorf("the goroutine left behind is labelled %q, want webhook", controllers)
 	}
@@ -70,7 +65,7 @@ func TestFunc(t *testing.T) {
 func TestResponseBodyInHandler(t *testing.T) {
 	a := newAPI(t)
 	h := probes.Handler(a.scopes.Scope("webhook"), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		a.open(context.Background(), pods)
+		a.open(background, pods) //nolint:contextcheck // of no span on purpose
 	}))
 	for range 2 {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))

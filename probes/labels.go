@@ -1,6 +1,9 @@
 package probes
 
-import "math/bits"
+import (
+	"math/bits"
+	"strings"
+)
 
 // The goroutine labels of a scope. Their values hold no object names: a crash traceback prints labels.
 const (
@@ -76,17 +79,12 @@ func parse36(s string) (v uint64, ok bool) {
 		return 0, false
 	}
 	for i := range len(s) {
-		var d uint64
-		switch c := s[i]; {
-		case '0' <= c && c <= '9':
-			d = uint64(c - '0')
-		case 'a' <= c && c <= 'z':
-			d = uint64(c-'a') + 10
-		default:
+		d := strings.IndexByte(digits, s[i])
+		if d < 0 {
 			return 0, false
 		}
 		high, low := bits.Mul64(v, 36)
-		sum, carry := bits.Add64(low, d, 0)
+		sum, carry := bits.Add64(low, uint64(d), 0)
 		if high != 0 || carry != 0 {
 			return 0, false
 		}

@@ -10,8 +10,12 @@ import (
 
 func TestSpanIDRoundTrip(t *testing.T) {
 	for _, id := range []probes.SpanID{
-		{Seq: 1}, {Seq: 35, Object: 36}, {Seq: 36, Object: 35}, {Seq: 1022672, Object: 123456},
-		{Seq: math.MaxUint64, Object: math.MaxUint64}, {Seq: 1 << 40, Object: 0},
+		{Seq: 1},
+		{Seq: 35, Object: 36},
+		{Seq: 36, Object: 35},
+		{Seq: 1022672, Object: 123456},
+		{Seq: math.MaxUint64, Object: math.MaxUint64},
+		{Seq: 1 << 40, Object: 0},
 	} {
 		got, ok := probes.ParseSpanID(id.String())
 		if !ok || got != id {

@@ -27,7 +27,7 @@ func TestObjectIndex(t *testing.T) {
 	x.AddStore("Other", other.each)
 	a, b, key := scopes.Object("ns", "a"), scopes.Object("ns", "b"), scopes.Object("", "synthetic")
 	t0 := time.Unix(1000, 0)
-	check := func(step string, scope string, o probes.Object, want probes.ObjectState, since time.Time) {
+	check := func(step, scope string, o probes.Object, want probes.ObjectState, since time.Time) {
 		t.Helper()
 		if state, at := x.State(scope, o); state != want || !at.Equal(since) {
 			t.Errorf("%s: State(%s, %d) = %v since %v, want %v since %v", step, scope, o, state, at, want, since)

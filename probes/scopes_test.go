@@ -105,7 +105,7 @@ func TestSpanLabelsWhatItStarts(t *testing.T) {
 	}
 }
 
-// TestSpanKeepsLabelsInside is what a user's own pprof.Do does to a span.
+// TestSpanKeepsLabelsInside is what a user's own [pprof.Do] does to a span.
 func TestSpanKeepsLabelsInside(t *testing.T) {
 	for _, low := range []bool{false, true} {
 		scopes := probes.NewScopes()
@@ -325,14 +325,16 @@ func TestScopeAllocations(t *testing.T) {
 
 func TestObject(t *testing.T) {
 	s, other := probes.NewScopes(), probes.NewScopes()
-	if s.Object("a", "b") != s.Object("a", "b") || s.Object("a", "b") == s.Object("a", "c") || s.Object("a", "b") == s.Object("b", "a") {
+	first, again := s.Object("a", "b"), s.Object("a", "b")
+	if first != again || s.Object("a", "b") == s.Object("a", "c") || s.Object("a", "b") == s.Object("b", "a") {
 		t.Error("Object does not tell names apart")
 	}
 	if s.Object("a", "b") == other.Object("a", "b") {
 		t.Error("two sets share a seed")
 	}
 	type request struct{ tenant int }
-	if probes.HashObject(s, request{1}) != probes.HashObject(s, request{1}) || probes.HashObject(s, request{1}) == probes.HashObject(s, request{2}) {
+	one, same := probes.HashObject(s, request{1}), probes.HashObject(s, request{1})
+	if one != same || probes.HashObject(s, request{1}) == probes.HashObject(s, request{2}) {
 		t.Error("HashObject does not tell requests apart")
 	}
 }

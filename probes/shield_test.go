@@ -130,7 +130,7 @@ func TestShieldUnwraps(t *testing.T) {
 func TestDetach(t *testing.T) {
 	done := make(chan string)
 	probes.NewScopes().Scope("app").Do(t.Context(), func(context.Context) {
-		go func() {
+		go func() { //nolint:contextcheck // no labels at all is the point
 			probes.Detach()
 			mine, _ := labelsOf(t, "probes_test.TestDetach.func1.1")
 			done <- mine[0]

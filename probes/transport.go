@@ -18,7 +18,7 @@ const (
 )
 
 // Transport keeps account of HTTP response bodies: who opened each, for what, and whether it was closed. It is a [Probe],
-// and its Wrap fits rest.Config.Wrap and any http.Client:
+// and its Wrap fits rest.Config.Wrap and any [http.Client]:
 //
 //	transport := probes.NewTransport(probes.LedgerOptions{Scopes: scopes})
 //	cfg.Wrap(transport.Wrap)                                               // a Kubernetes client
@@ -62,7 +62,8 @@ var kinds = [...]Kind{
 // Name implements [Probe].
 func (t *Transport) Name() string { return TransportName }
 
-// Wrap gives a round tripper that sends requests through base and keeps account of their bodies. A nil base is [http.DefaultTransport].
+// Wrap gives a round tripper that sends requests through base and keeps account of their bodies. A nil base is
+// [http.DefaultTransport].
 func (t *Transport) Wrap(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,9 @@ import (
 
 	"github.com/leakguard/leakguard/probes"
 )
+
+// background is the context of no span.
+var background = context.Background()
 
 // api is a transport under account in front of a server that streams on watches until it or the client goes.
 type api struct {
@@ -77,7 +81,7 @@ func (a *api) open(ctx context.Context, path string) io.ReadCloser {
 
 // leaks reads the probe and gives the leaked readings as "scope: resource count".
 func (a *api) leaks() (out []string) {
-	for _, r := range a.transport.Read(a.t.Context(), nil) {
+	for _, r := range a.transport.Read(background, nil) {
 		if r.Leaked {
 			out = append(out, fmt.Sprintf("%s: %s %v", r.Scope, r.Resource, r.Count))
 		}
@@ -161,7 +165,7 @@ func TestBodyOfAReconcileInFlight(t *testing.T) {
 		for range 2 {
 			a.open(ctx, pods)
 		}
-		a.want("while the reconcile runs")
+		a.want("while the reconcile runs") //nolint:contextcheck // of no span on purpose
 	})
 	a.want("after it", "app: response bodies left open 2")
 }
@@ -201,15 +205,15 @@ func TestWatchesAboveTheObjects(t *testing.T) {
 	a.objects.Refresh(time.Now())
 	for i := range 4 {
 		a.want(fmt.Sprint(i, " watches for 3 objects"))
-		a.reconcile(fmt.Sprint(i), func(ctx context.Context) {
-			a.open(ctx, watchAll+"&labelSelector=n="+fmt.Sprint(i))
+		a.reconcile(strconv.Itoa(i), func(ctx context.Context) {
+			a.open(ctx, watchAll+"&labelSelector=n="+strconv.Itoa(i))
 		})
 	}
 	a.want("4 watches for 3 objects", "app: watches left open 4")
 }
 
 // watchInBackground is a reconciler's method that passes no context on.
-func (a *api) watchInBackground(path string) { a.open(context.Background(), path) }
+func (a *api) watchInBackground(path string) { a.open(background, path) }
 
 // TestClaimedFunction finds the scope of a watch that was opened with a context of no span.
 func TestClaimedFunction(t *testing.T) {
@@ -227,8 +231,8 @@ func TestClaimedFunction(t *testing.T) {
 			a.scopes.Claim("github.com/leakguard/leakguard/probes_test.(*api).watchInBackground", "app")
 		}
 		a.reconcile("a", func(context.Context) {
-			a.watchInBackground(watchAll)
-			a.want(fmt.Sprint("during reconcile ", i), step.during...)
+			a.watchInBackground(watchAll) //nolint:contextcheck // of no span on purpose
+			a.want(fmt.Sprint("during reconcile ", i), step.during...) //nolint:contextcheck // of no span on purpose
 		})
 		a.want(fmt.Sprint("after reconcile ", i), step.after...)
 	}
@@ -315,7 +319,7 @@ func TestLateBodies(t *testing.T) {
 			return &http.Response{Body: io.NopCloser(strings.NewReader("x"))}, nil
 		}))
 		open := func() (body io.Closer) {
-			scopes.Scope("app").Do(t.Context(), func(ctx context.Context) { body = roundTrip(t, ctx, rt, "http://example.com/").Body })
+			scopes.Scope("app").Do(t.Context(), func(ctx context.Context) { body = roundTrip(t, ctx, rt, "http://example.com/").Body }) //nolint:bodyclose // left open on purpose
 			return body
 		}
 		leaked := func() (n float64) {
@@ -408,7 +412,7 @@ func TestTransportIsBounded(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 8 {
-				bodies <- roundTrip(t, t.Context(), rt, "http://example.com/").Body
+				bodies <- roundTrip(t, t.Context(), rt, "http://example.com/").Body //nolint:bodyclose // closed by those who receive it
 				count("response bodies")
 			}
 		})

@@ -140,7 +140,7 @@ func (x *Informers) behind(h *handler, n int) (r probes.Reading, behind bool) {
 	climbs := x.climb.Observe(fmt.Sprintf("pending %p", h), n) >= probes.Climbing
 	busy := h.busyFor()
 	blocked := busy >= blockedGraces*max(x.options.Ledger.Grace, 0) && busy > 0
-	if n < pendingLeaked && !(blocked && n > 0) {
+	if n < pendingLeaked && (!blocked || n == 0) {
 		return r, false
 	}
 	r = probes.Reading{

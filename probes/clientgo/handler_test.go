@@ -216,8 +216,8 @@ func TestUnknownRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := newPods()
-		real := cache.NewSharedIndexInformer(p.listerWatcher(), pod("", 0), 0, cache.Indexers{})
-		i := w.informers.Wrap("pods", &strange{real})
+		actual := cache.NewSharedIndexInformer(p.listerWatcher(), pod("", 0), 0, cache.Indexers{})
+		i := w.informers.Wrap("pods", &strange{actual})
 		add(t, i)
 		ctx, cancel := context.WithCancel(t.Context())
 		go i.RunWithContext(ctx)

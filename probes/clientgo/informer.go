@@ -31,7 +31,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 
 // RunWithContext implements [cache.SharedInformer].
 func (i *informer) RunWithContext(ctx context.Context) {
-	defer i.begin()()
+	defer i.begin()() //nolint:contextcheck // no labels at all is the point
 	i.SharedIndexInformer.RunWithContext(ctx)
 }
 

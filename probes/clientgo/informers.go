@@ -74,7 +74,8 @@ func KindOf(o runtime.Object) string {
 	return name
 }
 
-// NewInformer gives a function that makes informers with base and keeps account of them. A nil base is [cache.NewSharedIndexInformer].
+// NewInformer gives a function that makes informers with base and keeps account of them. A nil base is
+// [cache.NewSharedIndexInformer].
 func (x *Informers) NewInformer(base NewInformerFunc) NewInformerFunc {
 	if base == nil {
 		base = cache.NewSharedIndexInformer

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +23,6 @@ type world struct {
 	scopes    *probes.Scopes
 	objects   *probes.ObjectIndex
 	informers *clientgo.Informers
-	wg        sync.WaitGroup
 }
 
 func newWorld(t *testing.T) *world {
@@ -108,7 +106,7 @@ func TestHandlersRemoved(t *testing.T) {
 				if err2 != nil || err3 != nil {
 					t.Fatal(err2, err3)
 				}
-				if n := count(t, w.informers, "event handlers"); n != 3 {
+				if n := count(t, w.informers, "event handlers"); n != 3 { //nolint:contextcheck // the reader is of no span
 					t.Errorf("%v handlers, want 3", n)
 				}
 				for _, r := range []cache.ResourceEventHandlerRegistration{r1, r2, r3, r3} {
@@ -210,7 +208,7 @@ func TestInformerRunsWithoutLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var stop func()
-		w.reconcile("a", func(context.Context) { _, stop = w.start(newPods("a")) })
+		w.reconcile("a", func(context.Context) { _, stop = w.start(newPods("a")) }) //nolint:contextcheck // the informer outlives the reconcile
 		for _, label := range labelsOf(t, "k8s.io/client-go") {
 			if label != "" {
 				t.Errorf("a goroutine of the informer is labelled %q", label)

@@ -3,6 +3,7 @@ package clientgo_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,7 +34,7 @@ func newPods(names ...string) *pods {
 }
 
 func pod(name string, version int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: fmt.Sprint(version)}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: strconv.Itoa(version)}}
 }
 
 // listerWatcher gives a lister for one informer.
@@ -54,7 +55,7 @@ func (noWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 // readings are a probe's.
 func readings(t *testing.T, p probes.Probe) []probes.Reading {
 	t.Helper()
-	return p.Read(t.Context(), nil)
+	return p.Read(context.Background(), nil)
 }
 
 // wantLeaks compares the leaked readings of a probe, as "scope: resource count".

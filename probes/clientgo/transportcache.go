@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -112,7 +113,7 @@ func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.
 		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.site.ID(), b.site.ID()))
 	})
 	for i, s := range sites {
-		climbs := c.climb.Observe(fmt.Sprint(s.site.ID()), s.n) >= probes.Climbing
+		climbs := c.climb.Observe(strconv.FormatUint(s.site.ID(), 36), s.n) >= probes.Climbing
 		if s.n < 2 || i >= maxReadings {
 			continue
 		}
