@@ -231,7 +231,7 @@ func TestClaimedFunction(t *testing.T) {
 			a.scopes.Claim("github.com/leakguard/leakguard/probes_test.(*api).watchInBackground", "app")
 		}
 		a.reconcile("a", func(context.Context) {
-			a.watchInBackground(watchAll) //nolint:contextcheck // of no span on purpose
+			a.watchInBackground(watchAll)                              //nolint:contextcheck // of no span on purpose
 			a.want(fmt.Sprint("during reconcile ", i), step.during...) //nolint:contextcheck // of no span on purpose
 		})
 		a.want(fmt.Sprint("after reconcile ", i), step.after...)
