@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -76,7 +77,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	if g.err != nil {
 		return g.err
 	}
-	set, err := probes.NewSet(0, g.options.Probes...)
+	set, err := probes.NewSet(0, append(slices.Clip(g.options.Probes), probes.NewProcess())...)
 	if err != nil {
 		return fmt.Errorf("%w: Probes: %w", ErrOptions, err)
 	}
@@ -92,6 +93,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	}
 	defer g.options.Registerer.Unregister(collector)
 	g.started.Store(time.Now().UnixNano())
+	g.noteHazards(0)
 	newSampler(g, set).run(ctx)
 	return nil
 }
@@ -103,13 +105,24 @@ func (g *Guard) Report() *Report { return g.report.Load() }
 // scrape reads the last report and never samples.
 func (g *Guard) Collector() prometheus.Collector { return collector{g} }
 
-// addNotice keeps a sentence for the report; the same sentence is kept once.
+// noteHazards keeps a notice for each setting that makes or hides leaks. restTimeout is that of the manager's
+// configuration, 0 when it is not known.
+func (g *Guard) noteHazards(restTimeout time.Duration) {
+	settings := probes.CurrentSettings(memlimit.FromCgroup)
+	settings.RESTTimeout = restTimeout
+	for _, n := range probes.Hazards(settings) {
+		g.addNotice("%s: %s; %s", n.ID, n.Reason, n.Advice)
+	}
+}
+
+// addNotice keeps a sentence for the report and logs it; the same sentence is kept once.
 func (g *Guard) addNotice(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.notices) < maxNotices && !slices.Contains(g.notices, text) {
 		g.notices = append(g.notices, text)
+		g.log.Info("notice", "notice", text)
 	}
 }
 

@@ -49,6 +49,7 @@ func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager,
 	ledger := probes.LedgerOptions{
 		Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace,
 	}
+	g.noteHazards(cfg.Timeout)
 	transport, informers := probes.NewTransport(ledger), clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger})
 	g.options.Probes = append(slices.Clip(g.options.Probes), transport, informers)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return transport.Wrap(probes.Shield(rt)) })

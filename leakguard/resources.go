@@ -28,7 +28,6 @@ type resourceTable struct {
 	depth     *memstats.Series // of the workqueues
 	waiting   *memstats.Series // seconds in the workqueues
 	taking    *memstats.Series // seconds in reconciles
-	process   []*resource
 	heap      *resource
 	byKey     map[accountKey]*resource
 	compact   *memstats.Layout
@@ -42,11 +41,9 @@ type resourceTable struct {
 // resource is one number over time.
 type resource struct {
 	category string
-	what     string // "finalizers that wait for their turn"
+	what     string // "open files"
 	advice   string
 	trap     string
-	listed   bool // a likely finding is not certain enough
-	read     func(now, before *memstats.Sample) (v float64, ok bool)
 
 	series    *memstats.Series
 	covariate *memstats.Series
@@ -65,47 +62,11 @@ func newResourceTable(scale float64) *resourceTable {
 		counts: memstats.NewJudge(memstats.Thresholds{Scale: factor}), bytes: memstats.NewJudge(bytes),
 		heap: &resource{series: memstats.NewSeries(full)},
 	}
-	for _, r := range processResources() {
-		r.series = memstats.NewSeries(full)
-		t.process = append(t.process, &r)
-	}
 	return t
 }
 
-// processResources are the numbers of the process that only a leak makes grow for ever.
-func processResources() []resource {
-	return []resource{
-		{
-			category: "finalizer-blocked", what: "finalizers that wait for their turn", trap: "S1-17c",
-			advice: "a finalizer that blocks stops all others: look for runtime.SetFinalizer with a function that waits, and use runtime.AddCleanup",
-			read:   func(s, _ *memstats.Sample) (float64, bool) { return float64(s.FinalizersPending()), true },
-		},
-		{
-			category: "cleanup-blocked", what: "cleanups that wait for their turn", trap: "S1-17c",
-			advice: "a cleanup that blocks stops the others: look for runtime.AddCleanup with a function that waits",
-			read:   func(s, _ *memstats.Sample) (float64, bool) { return float64(s.CleanupsPending()), true },
-		},
-		{
-			category: "fd-growth", what: "open file descriptors", advice: "close what is opened for each reconcile: bodies, connections, files, watchers",
-			read: func(s, _ *memstats.Sample) (float64, bool) { return float64(s.OpenFDs), s.OpenFDs > 0 },
-		},
-		{
-			category: "thread-growth", what: "threads of the operating system", advice: "look for cgo calls and system calls that never return, and for runtime.LockOSThread without its unlock",
-			read: func(s, _ *memstats.Sample) (float64, bool) { return float64(s.Threads), s.Threads > 0 },
-		},
-		{
-			category: "goroutine-churn", what: "goroutines started a second", trap: "S1-01b", listed: true,
-			advice: "a timer that starts itself again, or work that is started ever more often: look for time.AfterFunc whose Stop is never called",
-			read: func(s, before *memstats.Sample) (float64, bool) {
-				span := s.Time.Sub(before.Time).Seconds()
-				if before.Time.IsZero() || span <= 0 || s.GoroutinesCreated < before.GoroutinesCreated {
-					return 0, false
-				}
-				return float64(s.GoroutinesCreated-before.GoroutinesCreated) / span, true
-			},
-		},
-	}
-}
+// listedOnly are the counts whose growth is not certain enough to alarm: more load starts more goroutines too.
+var listedOnly = map[string]bool{"goroutines created a minute": true}
 
 // observe takes in one tick's numbers.
 func (t *resourceTable) observe(ev *Evidence) {
@@ -118,11 +79,6 @@ func (t *resourceTable) observe(ev *Evidence) {
 	if !ev.Memory.Time.IsZero() {
 		if ev.Memory.NumGC > t.last.NumGC { // the live heap is known once a cycle
 			t.heap.series.Add(ev.At, float64(ev.Memory.HeapLiveBytes))
-		}
-		for _, r := range t.process {
-			if v, ok := r.read(&ev.Memory, &t.last); ok {
-				r.series.Add(ev.At, v)
-			}
 		}
 		t.last = ev.Memory
 	}
@@ -159,11 +115,6 @@ func (t *resourceTable) take(r *probes.Reading, now time.Time) {
 // judge gives the signals of what grows, and reports whether heap profiles are wanted to name the sites.
 func (t *resourceTable) judge(ev *Evidence, main string, emit func(signal)) {
 	load := t.load()
-	for _, r := range t.process {
-		if v := t.counts.Judge(r.series, load...); grows(v) {
-			emit(r.signal(v))
-		}
-	}
 	for key, r := range t.byKey {
 		if !r.seen.Equal(ev.At) {
 			delete(t.byKey, key)
@@ -204,7 +155,7 @@ func (r *resource) signal(v memstats.Verdict) signal {
 		culprit: r.reading.Culprit, count: int64(v.Level), perHour: v.PerHour, since: v.Since, trap: r.trap, advice: r.advice, stack: r.reading.Stack,
 		reason: r.what + ": " + v.Reason,
 	}
-	if r.listed {
+	if listedOnly[r.what] {
 		s.tier, s.level = TierListed, levelListed
 	}
 	if s.culprit.IsZero() {

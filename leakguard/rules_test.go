@@ -104,6 +104,7 @@ func TestReadingsThatGrow(t *testing.T) {
 		{"grows alone", func(s int) float64 { return float64(s / 5) }, nil, true},
 		{"grows with what explains it", func(s int) float64 { return float64(s / 5) }, func(s int) float64 { return float64(s / 5) }, false},
 		{"fills up and stays", func(s int) float64 { return float64(min(s, 300)) }, nil, false},
+		{"is only listed", func(s int) float64 { return float64(s / 5) }, nil, false},
 		{"comes and goes", func(s int) float64 { return float64(s % 600) }, nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -111,6 +112,9 @@ func TestReadingsThatGrow(t *testing.T) {
 			w := newWorld(t)
 			w.run(90*time.Minute, func(s int) {
 				r := probes.Reading{Probe: "container", Resource: "podCache", Count: test.count(s), Covariate: -1}
+				if test.name == "is only listed" {
+					r.Resource = "goroutines created a minute"
+				}
 				if test.covariate != nil {
 					r.Covariate = test.covariate(s)
 				}
@@ -170,17 +174,6 @@ func TestHeapGrowth(t *testing.T) {
 				t.Errorf("got %s: %s", f.String(), f.Reason)
 			}
 		})
-	}
-}
-
-func TestFinalizersThatWait(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.run(90*time.Minute, func(s int) {
-		w.memory.Time, w.memory.FinalizersQueued, w.memory.FinalizersExecuted = w.now, uint64(s), 3 //nolint:gosec // not negative
-	})
-	if f := w.wantFiring("counter"); f.Category != "finalizer-blocked" || f.Trap != "S1-17c" {
-		t.Errorf("got %+v", f)
 	}
 }
 
