@@ -40,7 +40,9 @@ func newAnalyzer(dumps []*Dump, o Options) *analyzer {
 		a.shapes = append(a.shapes, mergeShapes(d.GroupBy(o.Main)))
 	}
 	last := len(dumps) - 1
-	a.context = NewContext(a.shapes[last], ContextOptions{Main: o.Main, Goroutines: dumps[last].Goroutines, Earlier: a.shapes[:last]})
+	a.context = NewContext(a.shapes[last], ContextOptions{
+		Main: o.Main, Goroutines: dumps[last].Goroutines, Earlier: a.shapes[:last], Times: o.Times,
+	})
 	if last == 0 {
 		return a
 	}

@@ -125,8 +125,11 @@ func distinctStacks(n int) string {
 	var b strings.Builder
 	for i := range n {
 		for _, wait := range []struct{ reason, function string }{
-			{"sync.Mutex.Lock", "sync.(*Mutex).Lock"}, {"sync.Cond.Wait", "sync.(*Cond).Wait"}, {"select", "k8s.io/apimachinery/pkg/util/wait.PollUntil"},
-			{"sync.WaitGroup.Wait", "sync.(*WaitGroup).Wait"}, {"chan send", "example.com/a/b.(*Q).push"},
+			{"sync.Mutex.Lock", "sync.(*Mutex).Lock"},
+			{"sync.Cond.Wait", "sync.(*Cond).Wait"},
+			{"select", "k8s.io/apimachinery/pkg/util/wait.PollUntil"},
+			{"sync.WaitGroup.Wait", "sync.(*WaitGroup).Wait"},
+			{"chan send", "example.com/a/b.(*Q).push"},
 		} {
 			fmt.Fprintf(&b, "goroutine %d [%s, 5 minutes]:\n%s(0x1)\n\t/w/w.go:1 +0x1\n", b.Len()+10, wait.reason, wait.function)
 			fmt.Fprintf(&b, "example.com/a/b%d.(*T%d).F%d(0x1)\n\t/w/x.go:%d +0x1\nexample.com/a/c.(*T).G%d(0x1)\n\t/w/x.go:3 +0x1\n\n", i%50, i%7, i, i, i)

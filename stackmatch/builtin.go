@@ -7,7 +7,7 @@ import "slices"
 func Builtin() []Rule {
 	return slices.Concat(
 		lockRules(), lockWaitRules(), httpRules(), requestRules(), watchRules(), eventRules(),
-		handlerRules(), informerRules(), sessionRules(), queueRules(), grpcRules(), libraryRules(),
+		handlerRules(), informerRules(), sessionRules(), queueRules(), grpcRules(), libraryRules(), threadRules(),
 		harmlessRules(), servedRules(), waitRules(), stuckRules(), growthRules(), pileRules(),
 	)
 }

@@ -108,6 +108,12 @@ func libraryRules() []Rule {
 				MinCount: 30, Predicate: "library-daemon",
 			},
 		},
+	}
+}
+
+// threadRules are about goroutines that keep an operating system thread each.
+func threadRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-408", Title: "goroutines hold threads in C calls", Severity: SeverityWarning,
 			Categories: []string{"cgo-thread"},

@@ -92,6 +92,7 @@ func newWord(old string) string {
 
 // testCorpusRenamed gives everything that is a report's own another name: verdicts and culprits must not depend on it.
 func testCorpusRenamed(t *testing.T, command string) {
+	t.Helper()
 	r := newRenamer()
 	for _, c := range corpusCases(t) {
 		t.Run(c.name, func(t *testing.T) {

@@ -213,6 +213,7 @@ func TestCorpus(t *testing.T) {
 }
 
 func testCorpusReports(t *testing.T, command string) {
+	t.Helper()
 	var score corpusScore
 	for _, c := range corpusCases(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -254,6 +255,7 @@ func culpritFits(c corpusCase, got string) bool {
 // testCorpusWithoutGauge shows what is said when nobody knows the number of objects: growth of one goroutine per object
 // is suspect, not a leak.
 func testCorpusWithoutGauge(t *testing.T, command string) {
+	t.Helper()
 	want := map[string]stackmatch.Verdict{"C33": stackmatch.VerdictLeak, "C64": stackmatch.VerdictSuspect}
 	for _, c := range corpusCases(t) {
 		verdict, ok := want[c.want.ID]
@@ -276,6 +278,7 @@ func testCorpusWithoutGauge(t *testing.T, command string) {
 
 // testCorpusStaircase looks at the first two steps of the staircase only: the growth, not what is there by design.
 func testCorpusStaircase(t *testing.T, command string) {
+	t.Helper()
 	got := runCommand(t, command, "", corpusDir+"/C07-kcm-gc-ladder.t0.debug1.txt.gz", corpusDir+"/C07-kcm-gc-ladder.t1.debug1.txt.gz")
 	if r := resultOf(got, ""); r.verdict != stackmatch.VerdictLeak || r.category != "informer-event-handler" || r.count != 80 {
 		t.Errorf("got %+v, want a leak of 80 handler goroutines", r)
@@ -284,6 +287,7 @@ func testCorpusStaircase(t *testing.T, command string) {
 
 // testCorpusSingleDumps shows what one dump alone may say where only two decide.
 func testCorpusSingleDumps(t *testing.T, command string) {
+	t.Helper()
 	tests := []struct {
 		file string
 		want stackmatch.Verdict

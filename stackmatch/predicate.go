@@ -2,6 +2,7 @@ package stackmatch
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
@@ -22,7 +23,8 @@ type Context struct {
 	groups  []Group
 	warmUp  bool
 	roots   map[string]siblings
-	readers int // goroutines that could read a watch; counted only when there are watches beside the informers'
+	times   []time.Time // of the earlier dumps and of this one; nil when unknown
+	readers int         // goroutines that could read a watch; counted only when there are watches beside the informers'
 }
 
 // ContextOptions is what is known beside the groups. The zero value is right for the groups of a cheap profile.
@@ -33,6 +35,9 @@ type ContextOptions struct {
 	Goroutines []Goroutine
 	// Earlier are the groups of earlier dumps of the same process, oldest first; nil when there are none.
 	Earlier [][]Group
+	// Times say when the earlier dumps and this one were taken, for [Context.PerMinute]. Other than one time for each of
+	// them means unknown.
+	Times []time.Time
 }
 
 // NewContext looks once at all groups and counts what the predicates ask for. Its cost is one look at each frame; it
@@ -58,6 +63,9 @@ func NewContext(groups []Group, o ContextOptions) *Context {
 		for _, before := range o.Earlier {
 			c.earlier = append(c.earlier, shapeCounts(before))
 			c.before = append(c.before, takeCensus(newWaiters(before)))
+		}
+		if len(o.Times) == len(o.Earlier)+1 {
+			c.times = o.Times
 		}
 		c.warmUp = startedAfter(c.earlier[0], c.now)
 	}

@@ -1,6 +1,9 @@
 package stackmatch
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // growthPredicates compare a group with itself in earlier dumps. With one dump none of them holds.
 func growthPredicates() []Predicate {
@@ -45,6 +48,25 @@ func (c *Context) history(g *Group) []int {
 		out = append(out, before[key])
 	}
 	return append(out, c.now[key])
+}
+
+// minSlopeSpan is the shortest time between the first and the last dump for which a slope says something.
+const minSlopeSpan = 30 * time.Second
+
+// PerMinute gives the growth of a group's stack in goroutines per minute, by least squares over the earlier dumps and
+// this one; known is false when there is no earlier one, when their times are unknown or when they are all within half a
+// minute. With a nil context it is never known.
+func (c *Context) PerMinute(g *Group) (perMinute float64, known bool) {
+	if c == nil || len(c.times) < 2 || c.times[len(c.times)-1].Sub(c.times[0]) < minSlopeSpan {
+		return 0, false
+	}
+	var sumX, sumY, sumXX, sumXY float64
+	for i, count := range c.history(g) {
+		x, y := c.times[i].Sub(c.times[0]).Minutes(), float64(count)
+		sumX, sumY, sumXX, sumXY = sumX+x, sumY+y, sumXX+x*x, sumXY+x*y
+	}
+	n := float64(len(c.times))
+	return (n*sumXY - sumX*sumY) / (n*sumXX - sumX*sumX), true
 }
 
 // grown reports whether a stack has grown for good: clearly above the first dump and monotone.

@@ -53,31 +53,50 @@ func newHolderIndex(others []waiter) *holderIndex {
 // same type, or for a function without a receiver of a type of its package. The rarest and longest blocked candidate
 // wins: it is the odd one, not one of the crowd.
 func (x *holderIndex) findHolder(victims []waiter) (best *lockHolder, exact bool) {
-	consider := func(v *waiter, p place, same bool) {
-		o := &x.others[p.waiter]
-		// At the leaf, too: a holder may do its own work in the function that locked. But not when it idles there.
-		if same && p.frame == o.leaf && idle(o) || !same && !mayHold(v, o) {
-			return
-		}
-		candidate := &lockHolder{waiter: *o, victim: v, at: p.frame}
-		if best == nil || same && !exact || same == exact && candidate.better(best) {
-			best, exact = candidate, same
-		}
-	}
 	for i := range victims {
 		v := &victims[i]
 		for _, p := range first(x.byFunction[v.section]) {
-			consider(v, p, true)
+			if h := x.inSection(v, p); h != nil && (best == nil || !exact || h.better(best)) {
+				best, exact = h, true
+			}
 		}
-		near := x.byReceiver[v.symbol.Package+"\n"+v.symbol.Receiver]
-		if v.symbol.Receiver == "" {
-			near = x.byPackage[v.symbol.Package]
-		}
-		for _, p := range first(near) {
-			consider(v, p, false)
+		for _, p := range first(x.near(v)) {
+			if exact {
+				break
+			}
+			if h := x.inType(v, p); h != nil && (best == nil || h.better(best)) {
+				best = h
+			}
 		}
 	}
 	return best, exact
+}
+
+// near gives the places in methods of the victim's type, or of all types of its package when it is in no method.
+func (x *holderIndex) near(v *waiter) []place {
+	if v.symbol.Receiver == "" {
+		return x.byPackage[v.symbol.Package]
+	}
+	return x.byReceiver[v.symbol.Package+"\n"+v.symbol.Receiver]
+}
+
+// inSection gives the goroutine of a place in the victim's own function as a holder; nil when it cannot be one. At the
+// leaf, too: a holder may do its own work in the function that locked. But not when it idles there.
+func (x *holderIndex) inSection(v *waiter, p place) *lockHolder {
+	o := &x.others[p.waiter]
+	if p.frame == o.leaf && idle(o) {
+		return nil
+	}
+	return &lockHolder{waiter: *o, victim: v, at: p.frame}
+}
+
+// inType gives the goroutine of a place in another method of the victim's type as a holder; nil when it cannot be one.
+func (x *holderIndex) inType(v *waiter, p place) *lockHolder {
+	o := &x.others[p.waiter]
+	if !mayHold(v, o) {
+		return nil
+	}
+	return &lockHolder{waiter: *o, victim: v, at: p.frame}
 }
 
 // first bounds a list of candidates.
@@ -246,18 +265,7 @@ type pile struct {
 
 // newPiles finds goroutines that wait on a [sync.Cond] for their turn while one that has its turn is blocked elsewhere.
 func newPiles(waiters []waiter) map[*Group]pile {
-	const enough = 10
-	var turns map[string]*Group // by the function in which they wait
-	for i := range waiters {
-		w := &waiters[i]
-		if w.group.Count < enough || w.leaf < 0 || !slices.Contains(w.names[:w.leaf], "sync.(*Cond).Wait") {
-			continue
-		}
-		if turns == nil {
-			turns = make(map[string]*Group)
-		}
-		turns[w.names[w.leaf]] = w.group
-	}
+	turns := newTurns(waiters)
 	if turns == nil {
 		return nil
 	}
@@ -274,4 +282,22 @@ func newPiles(waiters []waiter) map[*Group]pile {
 		}
 	}
 	return out
+}
+
+// newTurns finds the crowds that wait on a [sync.Cond] for their turn, by the function in which they wait; nil when there
+// is none.
+func newTurns(waiters []waiter) map[string]*Group {
+	const enough = 10
+	var turns map[string]*Group
+	for i := range waiters {
+		w := &waiters[i]
+		if w.group.Count < enough || w.leaf < 0 || !slices.Contains(w.names[:w.leaf], "sync.(*Cond).Wait") {
+			continue
+		}
+		if turns == nil {
+			turns = make(map[string]*Group)
+		}
+		turns[w.names[w.leaf]] = w.group
+	}
+	return turns
 }

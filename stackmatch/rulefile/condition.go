@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func units(cost uint64) string {
 	if cost > 1<<50 {
 		return "any number of"
 	}
-	return fmt.Sprint(cost)
+	return strconv.FormatUint(cost, 10)
 }
 
 // undefinedField finds the name in CEL's message about a field that a group does not have.
@@ -159,6 +160,7 @@ func usesOf(checked *cel.Ast) uses {
 				whole--
 				out.note(e.AsSelect().FieldName())
 			}
+		default:
 		}
 	}))
 	if whole != 0 {
@@ -210,15 +212,20 @@ type condition struct {
 	grown   stackmatch.Predicate
 }
 
-// hook makes the function that a rule set asks.
-func (c *condition) hook(o Options) func(*stackmatch.Group, *stackmatch.Context) bool {
-	return func(group *stackmatch.Group, in *stackmatch.Context) bool {
-		holds, err := c.holds(group, in, &o)
-		if err != nil && o.Failed != nil {
-			o.Failed(c.rule, err)
-		}
-		return holds
+// hook is a condition with the options of the rule set that asks it.
+type hook struct {
+	*condition
+
+	options Options
+}
+
+// when is what the rule set asks.
+func (h *hook) when(group *stackmatch.Group, in *stackmatch.Context) bool {
+	holds, err := h.holds(group, in, &h.options)
+	if err != nil && h.options.Failed != nil {
+		h.options.Failed(h.rule, err)
 	}
+	return holds
 }
 
 // holds evaluates the condition within its bounds.

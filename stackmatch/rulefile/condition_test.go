@@ -78,6 +78,33 @@ func TestConditionGrown(t *testing.T) {
 	}
 }
 
+// TestConditionSlopeBetweenDumps checks that without Options.Slope the slope is that between the dumps of the context.
+func TestConditionSlopeBetweenDumps(t *testing.T) {
+	set := parse(t, withCondition("group.slopeKnown && group.slopePerMinute > 3.9 && group.slopePerMinute < 4.1"))
+	before, now := worker(), worker()
+	before.Count = 4
+	start := time.Unix(1_800_000_000, 0)
+	for _, tc := range []struct {
+		name  string
+		times []time.Time
+		want  bool
+	}{
+		{"two minutes", []time.Time{start, start.Add(2 * time.Minute)}, true},
+		{"four minutes", []time.Time{start, start.Add(4 * time.Minute)}, false},
+		{"unknown", nil, false},
+		{"too few times", []time.Time{start}, false},
+		{"half a minute at least", []time.Time{start, start.Add(29 * time.Second)}, false},
+	} {
+		in := stackmatch.NewContext([]stackmatch.Group{*now}, stackmatch.ContextOptions{Earlier: [][]stackmatch.Group{{*before}}, Times: tc.times})
+		if _, got := set.Match(now, in); got != tc.want {
+			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
+		}
+	}
+	if _, ok := set.Match(now, nil); ok {
+		t.Error("the slope is known without a context")
+	}
+}
+
 // TestConditionFails checks that an evaluation that fails does not match and is told of.
 func TestConditionFails(t *testing.T) {
 	deep := worker()

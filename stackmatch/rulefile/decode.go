@@ -27,15 +27,18 @@ type decoder struct {
 	seed func(n *node, element reflect.Value)
 }
 
-// wrong notes a problem of the value at a path and gives it.
-func (d *decoder) wrong(n *node, path, format string, args ...any) *Error {
-	e := &Error{File: d.file, Line: n.Line, Column: n.Column, Field: path, Reason: fmt.Sprintf(format, args...)}
+// wrong notes a problem of the value at a path.
+func (d *decoder) wrong(n *node, path, format string, args ...any) {
+	d.note(&Error{File: d.file, Line: n.Line, Column: n.Column, Field: path, Reason: fmt.Sprintf(format, args...)})
+}
+
+// note keeps a problem, or counts it when there are too many.
+func (d *decoder) note(e *Error) {
 	if len(d.problems) < maxKept {
 		d.problems = append(d.problems, e)
 	} else {
 		d.dropped++
 	}
-	return e
 }
 
 // place gives the position of a path, or that of the nearest value around it.
@@ -58,12 +61,15 @@ func (d *decoder) value(n *node, path string, v reflect.Value) {
 		}
 		return
 	}
-	if n.Kind == aliasNode {
-		n = n.Alias
-	}
+	n = resolve(n)
 	if n.Kind == scalarNode && n.Tag == tagNull {
 		return
 	}
+	d.fill(n, path, v)
+}
+
+// fill fills v from a node that is neither an alias nor empty.
+func (d *decoder) fill(n *node, path string, v reflect.Value) {
 	switch v.Interface().(type) {
 	case time.Duration:
 		d.duration(n, path, v)
@@ -186,15 +192,7 @@ func (d *decoder) mapping(n *node, path string, v reflect.Value) {
 func (d *decoder) scalar(n *node, path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		if n.Kind != scalarNode || n.Tag != tagString {
-			d.wrong(n, path, "must be text, is %s%s", describe(n), hint(n.Kind == scalarNode, "; put it in quotes"))
-			return
-		}
-		if words := wordsOf(v.Type(), path); words != nil && !contains(words, n.Value) {
-			d.wrong(n, path, "%q is none of %s%s", shorten(n.Value), strings.Join(words, ", "), suggest(n.Value, words))
-			return
-		}
-		v.SetString(n.Value)
+		d.text(n, path, v)
 	case reflect.Bool:
 		var b bool
 		if n.Kind != scalarNode || n.Tag != "!!bool" || n.Decode(&b) != nil {
@@ -210,6 +208,19 @@ func (d *decoder) scalar(n *node, path string, v reflect.Value) {
 		}
 		v.SetInt(i)
 	}
+}
+
+// text fills a text, which for some fields must be one of a few words.
+func (d *decoder) text(n *node, path string, v reflect.Value) {
+	if n.Kind != scalarNode || n.Tag != tagString {
+		d.wrong(n, path, "must be text, is %s%s", describe(n), hint(n.Kind == scalarNode, "; put it in quotes"))
+		return
+	}
+	if words := wordsOf(v.Type(), path); words != nil && !contains(words, n.Value) {
+		d.wrong(n, path, "%q is none of %s%s", shorten(n.Value), strings.Join(words, ", "), suggest(n.Value, words))
+		return
+	}
+	v.SetString(n.Value)
 }
 
 // duration fills a duration from "10m".

@@ -36,8 +36,9 @@
 // Schema for editors, which is also the file schema.json beside this package's source.
 //
 // A condition sees the fields of [Group] under the names in their cel tags. The slope is not part of a group: a
-// [Reloader] takes it from the counts of the groups that it is asked about, and others give Options.Slope, for which
-// [Slopes] is made. Growth between dumps is group.grown, from the earlier groups of the stackmatch.Context.
+// [Reloader] takes it from the counts of the groups that it is asked about. Others can give Options.Slope, for which
+// [Slopes] is made; without it the slope is that between the dumps, when the stackmatch.Context knows their times.
+// Growth between dumps is group.grown, from the earlier groups of that Context.
 //
 // In an operator, add a [Reloader] to the manager and hand it to leakguard as its rules:
 //

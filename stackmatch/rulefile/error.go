@@ -68,15 +68,14 @@ func (e *Error) Unwrap() error { return ErrInvalid }
 // Problems lists the problems of a file that an error of [Load] or [Parse] has, in the order of the file; nil when the
 // file could not be read at all. The slice is the caller's.
 func Problems(err error) []*Error {
-	var one *Error
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // a join is taken apart here
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []*Error
 		for _, err := range many.Unwrap() {
 			out = append(out, Problems(err)...)
 		}
 		return out
 	}
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*Error](err); ok {
 		return []*Error{one}
 	}
 	return nil

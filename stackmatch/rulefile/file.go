@@ -84,7 +84,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("rulefile: %w", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("rulefile: %w", err)
 	}
 	return data, nil
@@ -133,7 +133,8 @@ func builtinRules() map[string]stackmatch.Rule {
 // Options say how the rules of a file are used. The zero value works.
 type Options struct {
 	// Slope gives the growth of a group in goroutines per minute, which a group does not have by itself; known is false when
-	// it cannot tell. See [Slopes] for one. Nil means that the slope is never known: group.slopePerMinute is 0 then.
+	// it cannot tell. See [Slopes] for one. Nil means [stackmatch.Context.PerMinute], which knows it when there are several
+	// dumps and their times are known. When it is not known group.slopePerMinute is 0.
 	Slope func(group *stackmatch.Group, in *stackmatch.Context) (perMinute float64, known bool)
 	// Failed is told of a condition that could not be evaluated, which then does not hold: a missing label, a division by
 	// zero, the cost limit. It may be called concurrently. Nil means that nobody is told.
@@ -151,7 +152,7 @@ func (f *File) RuleSet(o Options) (*stackmatch.RuleSet, error) {
 	for i := range f.entries {
 		rule := f.entries[i].Rule
 		if c := f.conditions[rule.ID]; c != nil {
-			rule.Match.When = c.hook(o)
+			rule.Match.When = (&hook{condition: c, options: o}).when
 		}
 		changes = append(changes, rule)
 	}

@@ -20,11 +20,11 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // full reads the example that uses every field.
-func full(t testing.TB) *rulefile.File {
-	t.Helper()
+func full(tb testing.TB) *rulefile.File {
+	tb.Helper()
 	f, err := rulefile.Load("testdata/full.yaml")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return f
 }
@@ -143,20 +143,20 @@ func TestLoadErrors(t *testing.T) {
 }
 
 // parse gives the rule set of a file.
-func parse(t testing.TB, text string) *stackmatch.RuleSet {
-	t.Helper()
-	return parseWith(t, text, rulefile.Options{})
+func parse(tb testing.TB, text string) *stackmatch.RuleSet {
+	tb.Helper()
+	return parseWith(tb, text, rulefile.Options{})
 }
 
-func parseWith(t testing.TB, text string, o rulefile.Options) *stackmatch.RuleSet {
-	t.Helper()
+func parseWith(tb testing.TB, text string, o rulefile.Options) *stackmatch.RuleSet {
+	tb.Helper()
 	f, err := rulefile.Parse("rules.yaml", []byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	set, err := f.RuleSet(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return set
 }

@@ -40,7 +40,7 @@ type Group struct {
 	// Labels are the goroutine labels; Controller is the one that package leakguard sets, empty when there is none.
 	Labels     map[string]string `cel:"labels"`
 	Controller string            `cel:"controller"`
-	// SlopePerMinute is the growth in goroutines per minute, 0 when SlopeKnown is false; see Options.Slope.
+	// SlopePerMinute is the growth in goroutines per minute, 0 when SlopeKnown is false; see [Options].
 	SlopePerMinute float64 `cel:"slopePerMinute"`
 	SlopeKnown     bool    `cel:"slopeKnown"`
 	// Grown is the predicate of that name: the stack has clearly more goroutines than in the first of several dumps.
@@ -86,8 +86,12 @@ func (c *condition) view(g *stackmatch.Group, in *stackmatch.Context, o *Options
 			out.Labels[l.Key] = l.Value
 		}
 	}
-	if c.uses.slope && o.Slope != nil {
+	switch {
+	case !c.uses.slope:
+	case o.Slope != nil:
 		out.SlopePerMinute, out.SlopeKnown = o.Slope(g, in)
+	default:
+		out.SlopePerMinute, out.SlopeKnown = in.PerMinute(g)
 	}
 	if c.uses.grown {
 		out.Grown = c.grown.Holds(g, in)

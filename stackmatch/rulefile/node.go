@@ -12,8 +12,6 @@ import (
 )
 
 // node is a value of a YAML file with its position, which sigs.k8s.io/yaml itself loses by going through JSON.
-//
-//nolint:staticcheck // goyaml.v3 is deprecated in favour of the module that it is an alias of and that is no requirement of ours
 type node = yaml.Node
 
 // The kinds of node, and the tags of scalars that are told apart.
@@ -36,7 +34,6 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // readNode reads the one document of a file.
 func readNode(name string, data []byte) (*node, error) {
-	//nolint:staticcheck // see node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document node
 	err := decoder.Decode(&document)
@@ -76,7 +73,13 @@ func describe(n *node) string {
 		return "a mapping"
 	case sequenceNode:
 		return "a list"
+	default:
+		return describeScalar(n)
 	}
+}
+
+// describeScalar says what a node without parts is.
+func describeScalar(n *node) string {
 	value := strconv.Quote(shorten(n.Value))
 	switch n.Tag {
 	case tagNull:

@@ -25,7 +25,7 @@ type parser struct {
 // seedRule starts a rule that has the id of a built-in one with what that one says, so that a file need only say what it
 // wants to be different.
 func (p *parser) seedRule(n *node, element reflect.Value) {
-	e, ok := element.Addr().Interface().(*entry)
+	e, ok := reflect.TypeAssert[*entry](element.Addr())
 	if !ok {
 		return
 	}
@@ -65,16 +65,23 @@ func (p *parser) check() {
 	}
 }
 
-// complain notes a problem of the value at a path and gives it.
-func (p *parser) complain(path, format string, args ...any) *Error {
-	return p.wrong(p.place(path), path, format, args...)
+// complain notes a problem of the value at a path.
+func (p *parser) complain(path, format string, args ...any) {
+	p.wrong(p.place(path), path, format, args...)
 }
 
-// complainRule notes a problem of a field of a rule and gives it.
-func (p *parser) complainRule(i int, field, format string, args ...any) *Error {
-	e := p.complain(join(rulePath(i), field), format, args...)
+// complainRule notes a problem of a field of a rule.
+func (p *parser) complainRule(i int, field, format string, args ...any) {
+	p.complainBelow(i, field, 0, format, args...)
+}
+
+// complainBelow notes a problem that stands some lines below the beginning of a field of a rule.
+func (p *parser) complainBelow(i int, field string, lines int, format string, args ...any) {
+	path := join(rulePath(i), field)
+	n := p.place(path)
+	e := &Error{File: p.file, Line: n.Line + lines, Column: n.Column, Field: path, Reason: fmt.Sprintf(format, args...)}
 	p.name(e)
-	return e
+	p.note(e)
 }
 
 func rulePath(i int) string { return fmt.Sprintf("rules[%d]", i) }
@@ -181,8 +188,8 @@ func (p *parser) checkConditions() {
 		}
 		compiled, problems := c.compile(e.ID, e.When)
 		for _, problem := range problems {
-			e := p.complainRule(i, "when", "%s", problem.reason)
-			e.Line += problem.lineIn(resolve(p.place(join(rulePath(i), "when"))))
+			lines := problem.lineIn(resolve(p.place(join(rulePath(i), "when"))))
+			p.complainBelow(i, "when", lines, "%s", problem.reason)
 		}
 		p.conditions[e.ID] = compiled
 	}
@@ -213,15 +220,14 @@ func isInsideMatch(e *stackmatch.RuleError) bool { return strings.HasPrefix(e.Fi
 
 // ruleErrors takes an error of stackmatch apart.
 func ruleErrors(err error) []*stackmatch.RuleError {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // a join is taken apart here
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []*stackmatch.RuleError
 		for _, err := range many.Unwrap() {
 			out = append(out, ruleErrors(err)...)
 		}
 		return out
 	}
-	var one *stackmatch.RuleError
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*stackmatch.RuleError](err); ok {
 		return []*stackmatch.RuleError{one}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -252,7 +253,7 @@ func TestFolderComesBack(t *testing.T) {
 	s.next(rulefile.OutcomeAccepted)
 	events := s.Stats().Events
 	for i := 0; s.Stats().Events == events; i++ {
-		place(t, path, titled(fmt.Sprint(i)))
+		place(t, path, titled(strconv.Itoa(i)))
 		s.next(rulefile.OutcomeAccepted)
 	}
 }
@@ -438,7 +439,7 @@ func TestReloaderConcurrently(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		m.write(titled(fmt.Sprint(i)))
+		m.write(titled(strconv.Itoa(i)))
 	}
 	wg.Wait()
 	if err := r.Reload(); err != nil {

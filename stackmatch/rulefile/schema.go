@@ -71,8 +71,9 @@ func (s *schemaMaker) value(t reflect.Type, path string) map[string]any {
 			out["enum"] = words
 		}
 		return out
+	default:
+		return map[string]any{"type": "integer", "minimum": 0}
 	}
-	return map[string]any{"type": "integer", "minimum": 0}
 }
 
 // structure gives the schema of a struct.

@@ -3,6 +3,7 @@ package rulefile_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile("schema.json", got, 0o600); err != nil {
+		if err = os.WriteFile("schema.json", got, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,10 +40,8 @@ func TestSchema(t *testing.T) {
 // TestSchemaDescriptions checks that editors have something to show for every field.
 func TestSchemaDescriptions(t *testing.T) {
 	schema := readSchema(t)
-	all := map[string]any{"file": map[string]any(schema)}
-	for name, d := range schema["definitions"].(map[string]any) {
-		all[name] = d
-	}
+	all := map[string]any{"file": schema}
+	maps.Copy(all, schema["definitions"].(map[string]any))
 	for name, d := range all {
 		for field, property := range d.(map[string]any)["properties"].(map[string]any) {
 			if text, _ := property.(map[string]any)["description"].(string); text == "" {
@@ -226,7 +225,7 @@ func (v *validator) check(schema object, value any, path string) {
 }
 
 // checkOthers checks the fields that properties does not name.
-func (v *validator) checkOthers(schema object, fields object, path string) {
+func (v *validator) checkOthers(schema, fields object, path string) {
 	known, _ := schema["properties"].(object)
 	for name, field := range fields {
 		if _, ok := known[name]; ok {

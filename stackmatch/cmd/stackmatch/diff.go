@@ -11,6 +11,7 @@ func runDiff(ctx context.Context, args []string, env *environment) (int, error) 
 	var s settings
 	fs := newFlags("diff", "[flags] OLD NEW [NEWER...]", env, &s)
 	analysisFlags(fs, &s)
+	everyFlag(fs, &s)
 	names, err := parse(fs, args, &s)
 	if err != nil {
 		return exitTrouble, err
@@ -28,9 +29,9 @@ func runDiff(ctx context.Context, args []string, env *environment) (int, error) 
 	if err != nil {
 		return exitTrouble, err
 	}
-	analysis, err := stackmatch.Analyze(dumps, options)
+	analysis, err := analyse(dumps, options, &s)
 	if err != nil {
-		return exitTrouble, explain(err, len(dumps))
+		return exitTrouble, err
 	}
 	changes := stackmatch.Changes(dumps, s.main)
 	return finish(&report{Analysis: analysis, Changes: &changes, dumps: len(dumps)}, &s, env)

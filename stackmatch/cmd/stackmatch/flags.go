@@ -3,8 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leakguard/leakguard/stackmatch"
@@ -23,7 +25,37 @@ type settings struct {
 	all     bool
 	explain string
 	rules   string
+	every   time.Duration  // between the dumps; 0 when unknown
 	file    *rulefile.File // what rules names; nil for none
+	failed  *failures      // conditions of file that could not be evaluated; nil without a file
+}
+
+// failures notes conditions that could not be evaluated, once for each rule.
+type failures struct {
+	mu sync.Mutex
+	// The fields below are guarded by mu.
+	errs  []error
+	rules map[string]bool
+}
+
+// note notes a failure.
+func (f *failures) note(rule string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.rules[rule] {
+		f.rules[rule] = true
+		f.errs = append(f.errs, err)
+	}
+}
+
+// all gives the failures in the order in which they happened.
+func (f *failures) all() []error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.errs)
 }
 
 // newFlags makes the flag set of a subcommand with the flags that all of them have.
@@ -57,6 +89,18 @@ func analysisFlags(fs *flag.FlagSet, s *settings) {
 	fs.StringVar(&s.color, "color", "auto", "colour: auto, always or never; NO_COLOR is honoured by auto")
 	fs.BoolVar(&s.quiet, "q", false, "no progress on the standard error")
 	fs.BoolVar(&s.all, "all", false, "show what was found harmless too")
+}
+
+// everyFlag adds the flag that says how far apart dumps are that were taken before.
+func everyFlag(fs *flag.FlagSet, s *settings) {
+	fs.Func("every", "`time` between two dumps, such as 10m: gives the growth per hour, and slopes to the conditions of -rules", func(v string) error {
+		every, err := time.ParseDuration(v)
+		if err != nil || every <= 0 {
+			return fmt.Errorf("%q is no time above zero", v)
+		}
+		s.every = every
+		return nil
+	})
 }
 
 // setObjects reads "400,1000".
@@ -112,7 +156,8 @@ func (s *settings) options() (stackmatch.Options, error) {
 		if err != nil {
 			return stackmatch.Options{}, err
 		}
-		set, err := file.RuleSet(rulefile.Options{})
+		s.failed = &failures{rules: make(map[string]bool)}
+		set, err := file.RuleSet(rulefile.Options{Failed: s.failed.note})
 		if err != nil {
 			return stackmatch.Options{}, err
 		}

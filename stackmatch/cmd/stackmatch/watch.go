@@ -17,7 +17,7 @@ func runWatch(ctx context.Context, args []string, env *environment) (int, error)
 	var s settings
 	fs := newFlags("watch", "[flags] URL", env, &s)
 	analysisFlags(fs, &s)
-	every := fs.Duration("every", 10*time.Second, "time between two dumps")
+	fs.DurationVar(&s.every, "every", 10*time.Second, "time between two dumps")
 	period := fs.Duration("for", 5*time.Minute, "how long to watch")
 	light := fs.Bool("light", false, "take debug=1, which does not stop the process but has no minutes and creators")
 	names, err := parse(fs, args, &s)
@@ -31,24 +31,33 @@ func runWatch(ctx context.Context, args []string, env *environment) (int, error)
 	if !isURL(names[0]) {
 		return exitTrouble, fmt.Errorf("stackmatch: watch needs a URL (http://localhost:6060), got %q", names[0])
 	}
-	if *every <= 0 || *period < 0 {
+	if s.every <= 0 || *period < 0 {
 		return exitTrouble, errors.New("stackmatch: -every must be above zero and -for not below")
 	}
 	options, err := s.options()
 	if err != nil {
 		return exitTrouble, err
 	}
-	w := watcher{in: input{env: env, s: &s, light: *light}, url: names[0], every: *every, period: *period}
+	w := watcher{in: input{env: env, s: &s, light: *light}, url: names[0], every: s.every, period: *period}
 	if err = w.watch(ctx); err != nil {
 		return exitTrouble, err
 	}
+	r, err := w.report(options)
+	if err != nil {
+		return exitTrouble, err
+	}
+	return finish(r, &s, env)
+}
+
+// report analyses the dumps that were taken.
+func (w *watcher) report(options stackmatch.Options) (*report, error) {
 	options.Times = w.times
 	analysis, err := stackmatch.Analyze(w.dumps, options)
 	if err != nil {
-		return exitTrouble, explain(err, len(w.dumps))
+		return nil, explain(err, len(w.dumps))
 	}
-	changes := stackmatch.Changes(w.dumps, s.main)
-	return finish(&report{Analysis: analysis, Changes: &changes, dumps: len(w.dumps)}, &s, env)
+	changes := stackmatch.Changes(w.dumps, options.Main)
+	return &report{Analysis: analysis, Changes: &changes, dumps: len(w.dumps)}, nil
 }
 
 // watcher takes the dumps.
