@@ -21,7 +21,7 @@ const (
 	// heapBytes and heapObjects are the growth per iteration from which it is one, unless [HeapAllowance] says otherwise.
 	heapBytes   = 2
 	heapObjects = 0.05
-	// floorBytes and floorObjects are the least growth in a window: less is the runtime's and the libraries' own, such as
+	// floorBytes and floorObjects are the least growth in the last window: less is the runtime's and the libraries' own, such as
 	// goroutines that are kept for reuse.
 	floorBytes   = 16 << 10
 	floorObjects = 100
@@ -90,6 +90,7 @@ type Growth struct {
 	Sites []GrowingSite
 
 	rises bool
+	total [2]float64 // by how many bytes and objects it grew from the first round to the last
 }
 
 // VerifyHeap calls f again and again and fails the test when the live heap grows with each call: the number of objects or
@@ -150,7 +151,7 @@ func (h *heapRun) judge() (growth Growth, leaks bool) {
 		}
 		n *= 2
 	}
-	return growth, true
+	return growth, growth.total[0] >= floorBytes || growth.total[1] >= floorObjects
 }
 
 // call calls the function n times.
@@ -180,15 +181,20 @@ func (h *heapRun) window(n int) Growth {
 		Iterations: heapRounds * n,
 		Bytes:      b.PerHour / seconds, BytesLow: b.LowPerHour / seconds, BytesHigh: b.HighPerHour / seconds,
 		Objects: o.PerHour / seconds, ObjectsLow: o.LowPerHour / seconds, ObjectsHigh: o.HighPerHour / seconds,
-		rises: rises(b, max(h.config.bytes, floorBytes/float64(heapRounds*n))*seconds) ||
-			rises(o, max(h.config.objects, floorObjects/float64(heapRounds*n))*seconds),
+		rises: rises(b, bytes, h.config.bytes) || rises(o, objects, h.config.objects),
+		total: [2]float64{bytes[heapRounds].Value - bytes[0].Value, objects[heapRounds].Value - objects[0].Value},
 	}
 }
 
-// rises reports whether a trend is a growth of more than the allowance: surely by its interval, or very probably by the
-// order of its points, which are steps when a slice or a map grows.
-func rises(t memstats.Trend, allowance float64) bool {
-	return t.LowPerHour >= allowance || t.PerHour >= allowance && t.P < heapChance
+// rises reports whether points grow by more than the allowance per iteration: surely by the interval of their trend, very
+// probably by their order, or from the first to the last, since maps and slices grow in few large steps.
+func rises(t memstats.Trend, points []memstats.Point, allowance float64) bool {
+	first, last := points[0], points[len(points)-1]
+	if last.Value-first.Value >= allowance*last.Time.Sub(first.Time).Seconds() {
+		return true
+	}
+	perHour := allowance * time.Hour.Seconds()
+	return t.LowPerHour >= perHour || t.PerHour >= perHour && t.P < heapChance
 }
 
 // live gives the bytes and objects that are alive after collections: the second one frees what finalizers and the victims of
@@ -197,14 +203,16 @@ func (h *heapRun) live() (bytes, objects float64) {
 	runtime.GC()
 	runtime.GC()
 	metrics.Read(h.samples)
+	runtime.KeepAlive(h) // what leaks may hang on the function
 	return float64(h.samples[0].Value.Uint64()), float64(h.samples[1].Value.Uint64())
 }
 
 func (g *Growth) describe(test string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the live heap grows with every iteration of %s, after garbage collections, and does not stop:\n"+
-		"    %.1f bytes (%.1f to %.1f) and %.2f objects (%.2f to %.2f) per iteration, over the last %d iterations\n",
-		test, g.Bytes, g.BytesLow, g.BytesHigh, g.Objects, g.ObjectsLow, g.ObjectsHigh, g.Iterations)
+		"    %.1f bytes (%.1f to %.1f) and %.2f objects (%.2f to %.2f) per iteration, over the last %d iterations,\n"+
+		"    in which it grew by %.0f bytes and %.0f objects\n",
+		test, g.Bytes, g.BytesLow, g.BytesHigh, g.Objects, g.ObjectsLow, g.ObjectsHigh, g.Iterations, g.total[0], g.total[1])
 	for i := range g.Sites {
 		g.Sites[i].describe(&b)
 	}

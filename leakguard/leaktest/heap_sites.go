@@ -71,7 +71,9 @@ func (h *heapRun) record(n int, first, last *bytes.Buffer) (calls int, err error
 	for start := time.Now(); calls < n && time.Since(start) < maxRecording; calls++ {
 		h.call(1)
 	}
-	return calls, writeHeap(last)
+	err = writeHeap(last)
+	runtime.KeepAlive(h) // what leaks may hang on the function
+	return calls, err
 }
 
 // writeHeap writes the heap profile of now, which is that of the last but one collection.

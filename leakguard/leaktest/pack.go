@@ -78,6 +78,7 @@ func testingEntries() []Entry {
 		{ID: "LT-testing-benchmark-run", Library: "testing", Versions: "Go 1.26, 1.27", Function: "testing.(*B).run1", Outermost: true, Reason: why},
 		{ID: "LT-testing-fuzz", Library: "testing", Versions: "Go 1.26, 1.27", Function: "testing.fRunner", Outermost: true, Reason: why},
 		{ID: "LT-testing-alarm", Library: "testing", Versions: "Go 1.26, 1.27", Function: "testing.(*M).startAlarm", Outermost: true, Reason: why},
+		{ID: "LT-testing-example", Library: "testing", Versions: "Go 1.26, 1.27", Function: "testing.runExample", Outermost: true, Reason: "keeps the output of an example while it runs"},
 		{ID: "LT-testing-fuzz-worker", Library: "internal/fuzz", Versions: "Go 1.26, 1.27", Function: "internal/fuzz.CoordinateFuzzing", Reason: why},
 		{ID: "LT-testing-fuzz-signals", Library: "internal/fuzz", Versions: "Go 1.26, 1.27", Function: "internal/fuzz.(*workerServer).serve", Reason: why},
 	}

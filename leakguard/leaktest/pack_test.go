@@ -64,6 +64,7 @@ func packCases() map[string]struct {
 		"LT-testing-benchmark-run": {goroutine{"chan receive", []string{"testing.(*B).run1.func1"}, "testing.(*B).run1"}, []goroutine{started("testing.(*B).run1")}},
 		"LT-testing-fuzz":          {goroutine{"chan receive", []string{"testing.fRunner"}, "testing.runFuzzTests"}, []goroutine{started("testing.fRunner")}},
 		"LT-testing-alarm":         {goroutine{"running", []string{"testing.(*M).startAlarm.func1"}, "time.goFunc"}, []goroutine{started("time.goFunc")}},
+		"LT-testing-example":       {goroutine{"IO wait", []string{"internal/poll.runtime_pollWait", "io.Copy", "testing.runExample.func1"}, "testing.runExample"}, []goroutine{started("testing.runExample")}},
 		"LT-testing-fuzz-worker":   {goroutine{"select", []string{"internal/fuzz.CoordinateFuzzing.func5"}, "internal/fuzz.CoordinateFuzzing"}, []goroutine{started("internal/fuzz.CoordinateFuzzing")}},
 		"LT-testing-fuzz-signals":  {goroutine{"select", []string{"internal/fuzz.(*workerServer).serve.func1"}, ""}, []goroutine{started("internal/fuzz.(*workerServer).serve")}},
 		"LT-signal-loop":           {goroutine{"syscall", []string{"os/signal.signal_recv", "os/signal.loop"}, "os/signal.Notify.func1.1"}, []goroutine{started("os/signal.Notify")}},

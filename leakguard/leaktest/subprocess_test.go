@@ -108,7 +108,7 @@ func TestVerifyTestMain(t *testing.T) {
 		{name: "clean", flags: []string{"-test.run=^TestClean$"}, not: []string{"leaktest:"}},
 		{name: "clean, again and again", flags: []string{"-test.run=^TestClean$", "-test.count=3", "-test.shuffle=on"}, not: []string{"leaktest:"}},
 		{name: "nothing runs", flags: []string{"-test.run=^TestNone$"}, not: []string{"leaktest:"}},
-		{name: "leak", flags: []string{"-test.run=^(TestClean|TestLeak)$"}, code: 1, says: []string{"PASS", "\nTestLeak left 1:", "testmain_test.go:27"}, not: []string{"TestClean left"}},
+		{name: "leak", flags: []string{"-test.run=^(TestClean|TestLeak)$"}, code: 1, says: []string{"PASS", "\nTestLeak left 1:", "testmain_test.go:31"}, not: []string{"TestClean left"}},
 		{name: "count", flags: []string{"-test.run=^TestLeak$", "-test.count=3", "-test.shuffle=on"}, code: 1, says: []string{"\nTestLeak left 3:", "3 × goroutine"}},
 		{name: "grandchild", flags: []string{"-test.run=^TestLeakGrandchild$"}, code: 1, says: []string{"\nTestLeakGrandchild left 1:"}},
 		{name: "timer", flags: []string{"-test.run=^TestLeakTimer$"}, code: 1, says: []string{"\nTestLeakTimer left 1:"}},

@@ -164,7 +164,7 @@ func TestVerifyNoneWrongOrder(t *testing.T) {
 		go park(stop)
 		leaktest.VerifyNone(f, leaktest.Settle(soon))
 	})
-	wantFailure(t, f, leaktest.ErrOrder.Error(), "TestInner has started 1 goroutines before it", "leaktest_test.park")
+	wantFailure(t, f, leaktest.ErrOrder.Error(), "TestInner has started 1 goroutines before it", "leaktest_test.TestVerifyNoneWrongOrder")
 }
 
 func TestVerifyNoneLostLabel(t *testing.T) {
