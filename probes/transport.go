@@ -2,8 +2,10 @@ package probes
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -32,6 +34,10 @@ type Transport struct {
 	requests   atomic.Uint64
 	suspicious atomic.Bool // a body was left open: take the site of every request
 	watches    Climb       // of selections that are watched more than once
+
+	discoveries atomic.Int64
+	discovery   atomic.Pointer[Site] // of the last one
+	discovers   Climb
 }
 
 // NewTransport gives a transport that has wrapped nothing yet.
@@ -63,13 +69,31 @@ var kinds = [...]Kind{
 func (t *Transport) Name() string { return TransportName }
 
 // Wrap gives a round tripper that sends requests through base and keeps account of their bodies. A nil base is
-// [http.DefaultTransport].
+// [http.DefaultTransport]; a base that this transport has wrapped already is given back as it is.
 func (t *Transport) Wrap(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
+	if t.wraps(base) {
+		return base
+	}
 	t.bases.note(base)
 	return &tracker{base: base, transport: t}
+}
+
+// wraps reports whether a round tripper or one of those that it wraps is this transport's.
+func (t *Transport) wraps(rt http.RoundTripper) bool {
+	for range maxUnwrap {
+		w, wrapper := rt.(interface{ WrappedRoundTripper() http.RoundTripper })
+		if !wrapper {
+			return false
+		}
+		if have, ours := rt.(*tracker); ours && have.transport == t {
+			return true
+		}
+		rt = w.WrappedRoundTripper()
+	}
+	return false
 }
 
 // tracker is a wrapped round tripper.
@@ -95,15 +119,22 @@ func (t *tracker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if watch {
 		kind = watchKind()
 	}
+	site := t.transport.site(r, watch)
 	b := &body{ReadCloser: resp.Body, watch: watch}
-	b.entry = t.transport.ledger.Open(r.Context(), kind, target(r, watch), t.transport.site(watch))
+	b.entry = t.transport.ledger.Open(r.Context(), kind, target(r, watch), site)
 	resp.Body = b
 	return resp, nil
 }
 
 // site takes the calls of a request, unless there are so many that it would cost too much.
-func (t *Transport) site(watch bool) Site {
+func (t *Transport) site(r *http.Request, watch bool) Site {
 	n := t.requests.Add(1)
+	if path := r.URL.Path; path == "/api" || path == "/apis" {
+		site := CallSite(2)
+		t.discoveries.Add(1)
+		t.discovery.Store(&site)
+		return site
+	}
 	if watch || n <= sitesAtFirst || n%siteEvery == 0 || t.suspicious.Load() {
 		return CallSite(2)
 	}
@@ -160,7 +191,7 @@ func (b *body) Close() error {
 // Read implements [Probe]: open bodies and watches, those left open by the work that opened them, watches of one
 // selection, and the transports and clients made.
 func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
-	open := map[string]*openWatches{}
+	open, start := map[string]*openWatches{}, len(dst)
 	dst = t.ledger.read(ctx, dst, func(v *entryView) {
 		switch {
 		case v.kind == watchKind():
@@ -169,6 +200,41 @@ func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
 			t.suspicious.Store(true)
 		}
 	})
+	dst = append(dst[:start], dropUnplaced(dst[start:])...)
 	dst = t.watchReadings(dst, open)
+	dst = t.discoveryReading(dst)
 	return t.bases.readings(dst)
+}
+
+// dropUnplaced takes out the leaks whose site was not taken when there is one of the same kind and scope whose site is
+// known: they are the same leak.
+func dropUnplaced(list []Reading) []Reading {
+	type what struct{ resource, scope string }
+	placed := map[what]bool{}
+	for i := range list {
+		if list[i].Leaked && len(list[i].Stack) > 0 {
+			placed[what{list[i].Resource, list[i].Scope}] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(r Reading) bool {
+		return r.Leaked && len(r.Stack) == 0 && placed[what{r.Resource, r.Scope}]
+	})
+}
+
+// discoveriesClimb is the least number of discoveries that climb; a process needs a few when it starts.
+const discoveriesClimb = 20
+
+// discoveryReading gives how often the whole API was asked for, which making a RESTMapper or discovery client does.
+func (t *Transport) discoveryReading(dst []Reading) []Reading {
+	n := int(t.discoveries.Load())
+	site := t.discovery.Load()
+	if n == 0 || site == nil {
+		return dst
+	}
+	return append(dst, Reading{
+		Resource: "API discoveries", Count: float64(n), Covariate: -1, Climbing: t.discovers.Observe("", n) >= Climbing && n >= discoveriesClimb,
+		Culprit: site.Culprit(t.ledger.options.MainModule), Stack: site.Frames(),
+		Reason: fmt.Sprintf("the whole API was discovered %d times, the last time here: a RESTMapper or discovery client is made again and again", n),
+		Advice: "make one client for each cluster at start and share it with its RESTMapper",
+	})
 }

@@ -455,12 +455,76 @@ func TestTransportsMade(t *testing.T) {
 	for range 5 {
 		transport.Wrap(probes.Shield(shared)) // through another wrapper
 	}
+	wrapped := transport.Wrap(probes.Shield(transport.Wrap(shared)))
+	if again := transport.Wrap(wrapped); again != wrapped {
+		t.Error("what is wrapped already is wrapped again")
+	}
 	for _, base := range kept {
 		transport.Wrap(base)
 	}
-	if c, b := counts(); c != 7 || b != 3 {
-		t.Errorf("%v clients and %v transports, want 7 and 3", c, b)
+	if c, b := counts(); c != 8 || b != 3 {
+		t.Errorf("%v clients and %v transports, want 8 and 3", c, b)
 	}
 	_ = kept[1].DisableKeepAlives // both live until here
 	_ = shared.DisableKeepAlives
+}
+
+// TestCulprit is blamed: the first call of the main module on the way out of the library.
+func TestCulprit(t *testing.T) {
+	a := newAPI(t)
+	for range 2 {
+		a.reconcile("a", func(ctx context.Context) { a.open(ctx, pods) })
+	}
+	for _, r := range a.transport.Read(t.Context(), nil) {
+		if !r.Leaked {
+			continue
+		}
+		if r.Culprit.Function != "github.com/leakguard/leakguard/probes_test.roundTrip" || !strings.HasPrefix(r.Culprit.Position(), "probes/shield_test.go:") {
+			t.Errorf("culprit %v, want the line in roundTrip", r.Culprit)
+		}
+		return
+	}
+	t.Error("no leak")
+}
+
+// TestManyRequests leaks bodies after so many clean requests that not every site is taken: one finding, with its site.
+func TestManyRequests(t *testing.T) {
+	a := newAPI(t)
+	rt := a.rt
+	for range 200 {
+		_ = roundTrip(t, t.Context(), rt, a.url+pods).Body.Close()
+	}
+	leak := func() {
+		for range 40 {
+			a.reconcile("a", func(ctx context.Context) { a.open(ctx, pods) })
+		}
+	}
+	leak()
+	a.leaks() // from now on every site is taken
+	leak()
+	placed := 0
+	for _, r := range a.transport.Read(t.Context(), nil) {
+		if r.Leaked && len(r.Stack) == 0 {
+			t.Errorf("a finding without a site beside the one with it: %v", r)
+		}
+		if r.Leaked && len(r.Stack) > 0 {
+			placed += int(r.Count)
+		}
+	}
+	if placed < 40 {
+		t.Errorf("%d leaked bodies with their site, want at least the last 40", placed)
+	}
+}
+
+// TestDiscoveries asks for the whole API in each reconcile.
+func TestDiscoveries(t *testing.T) {
+	a := newAPI(t)
+	for round, want := range []bool{false, false, true} {
+		for range 10 {
+			a.reconcile("a", func(ctx context.Context) { _ = roundTrip(t, ctx, a.rt, a.url+"/apis").Body.Close() })
+		}
+		if r, ok := find(t, a.transport, "API discoveries"); !ok || r.Climbing != want || r.Leaked {
+			t.Errorf("round %d: %v discoveries, climbing %v, want climbing %v", round, r.Count, r.Climbing, want)
+		}
+	}
 }

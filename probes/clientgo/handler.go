@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"sync"
@@ -29,6 +30,8 @@ type handler struct {
 	site    probes.Site
 	entry   *probes.Entry
 	pending func() (n int, ok bool)
+	scope   *probes.Scope // nil for none
+	span    probes.Span   // of the call that runs now
 	calls   atomic.Uint64 // begun and ended, so odd while one runs
 
 	mu     sync.Mutex
@@ -36,8 +39,19 @@ type handler struct {
 	seenAt time.Time
 }
 
-func (h *handler) begin() { h.calls.Add(1) }
-func (h *handler) end()   { h.calls.Add(1) }
+func (h *handler) begin() {
+	h.calls.Add(1)
+	if h.scope != nil {
+		_, h.span = h.scope.Begin(context.Background(), 0)
+	}
+}
+
+func (h *handler) end() {
+	if h.scope != nil {
+		h.span.End()
+	}
+	h.calls.Add(1)
+}
 
 // busyFor is how long the call that runs now has been seen to run; 0 for none. Who calls the handler reads no clock: two
 // readings would cost more than all else.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 	"k8s.io/client-go/tools/cache"
 
@@ -237,3 +238,30 @@ func (s *strange) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceE
 	r, err := s.SharedIndexInformer.AddEventHandler(h)
 	return &registration{r}, err
 }
+
+// TestHandlerScope has a handler that starts a goroutine for each event.
+func TestHandlerScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.informers = clientgo.NewInformers(clientgo.InformersOptions{HandlerScope: func(kind string) *probes.Scope {
+			return w.scopes.Scope("events of " + kind[strings.LastIndexByte(kind, '/')+1:])
+		}})
+		i, stop := w.start(newPods("a", "b"))
+		release := make(chan struct{})
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { go work(release) }}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"events of v1.Pod", "events of v1.Pod"}, labelsOf(t, "github.com/leakguard/leakguard/probes/clientgo_test.work")); diff != "" {
+			t.Errorf("labels of the goroutines (-want +got):\n%s", diff)
+		}
+		if open := w.scopes.InFlight(nil); len(open) != 0 {
+			t.Errorf("in flight: %v, want nothing", open)
+		}
+		close(release)
+		stop()
+	})
+}
+
+// work is what the goroutine of an event does.
+func work(release <-chan struct{}) { <-release }

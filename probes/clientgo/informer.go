@@ -91,7 +91,11 @@ var handlersKind = probes.Kind{
 
 // wrap takes the site of the caller of the method it is called from.
 func (i *informer) wrap(inner cache.ResourceEventHandler) *handler {
-	return &handler{inner: inner, set: i.set, kind: i.kind, site: probes.CallSite(1)}
+	h := &handler{inner: inner, set: i.set, kind: i.kind, site: probes.CallSite(1)}
+	if scope := i.set.options.HandlerScope; scope != nil {
+		h.scope = scope(i.kind)
+	}
+	return h
 }
 
 // added opens the handler's account and gives client-go's own registration back, as only that can be removed again.

@@ -27,6 +27,9 @@ type InformersOptions struct {
 	Ledger probes.LedgerOptions
 	// Kind names the kind of an informer's example object, the way that [probes.ObjectIndex.Saw] is told it. Nil: [KindOf].
 	Kind func(object runtime.Object) string
+	// HandlerScope gives the scope that the handlers of a kind run in, so that the goroutines they start are known for
+	// theirs. Nil, or a nil scope: they run without labels. Each event then costs what a span does.
+	HandlerScope func(kind string) *probes.Scope
 }
 
 // NewInformerFunc makes an informer; it is the type of a manager's cache.Options.NewInformer.
