@@ -109,7 +109,7 @@ func (k *checker) candidates(g *stackmatch.Group) int {
 		return g.Count - k.baseline[g.ID]
 	case labelled && k.scope.owns(s):
 		return g.Count - reported.count(g.ID)
-	case labelled && !(k.all && k.surrounds(s)):
+	case labelled && (!k.all || !k.surrounds(s)):
 		return 0
 	}
 	return g.Count - k.baseline[g.ID]
@@ -184,7 +184,7 @@ func (k *checker) concerns(g *stackmatch.Goroutine, own bool) bool {
 }
 
 // startedIn reports whether a goroutine was started for a function literal in a function, or by the function itself. It finds
-// the callbacks of time.AfterFunc and cleanups, which inherit no label.
+// the callbacks of [time.AfterFunc] and cleanups, which inherit no label.
 func startedIn(g *stackmatch.Goroutine, function string) bool {
 	root := frame.Root(g.Stack).Function
 	return strings.HasPrefix(root, function+".") || g.CreatedBy.Function == function || strings.HasPrefix(g.CreatedBy.Function, function+".")

@@ -3,6 +3,7 @@ package leaktest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/leakguard/leakguard/probes"
 )
 
-// printer stands in for the *testing.T of a test: it prints the first line of each failure.
+// printer stands in for the [testing.T] of a test: it prints the first line of each failure.
 type printer struct{ cleanups []func() }
 
 func (*printer) Helper()            {}
@@ -32,8 +33,8 @@ func run(test func(t *printer)) {
 		defer close(done)
 		t := &printer{}
 		test(t)
-		for i := len(t.cleanups) - 1; i >= 0; i-- {
-			t.cleanups[i]()
+		for _, cleanup := range slices.Backward(t.cleanups) {
+			cleanup()
 		}
 	}()
 	<-done
@@ -134,7 +135,7 @@ func ExampleVerifyTestMain() {
 	// exit code 0
 }
 
-// tests stands in for *testing.M.
+// tests stands in for [testing.M].
 type tests struct{}
 
 // Run implements leaktest.TestingM.

@@ -2,6 +2,7 @@ package leaktest_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,8 +50,8 @@ func (f *fake) run(body func(t *fake)) *fake {
 	go func() {
 		defer close(done)
 		defer func() {
-			for i := len(f.cleanups) - 1; i >= 0; i-- {
-				f.cleanups[i]()
+			for _, cleanup := range slices.Backward(f.cleanups) {
+				cleanup()
 			}
 		}()
 		body(f)

@@ -102,7 +102,8 @@ type Growth struct {
 //
 // It stops the world for its collections, looks at the heap of the whole process, and so is refused in a parallel test
 // ([ErrParallel]). A failing test costs up to [DefaultHeapTime] and a last window with every allocation recorded
-// (runtime.MemProfileRate is 1 during at most 2,000 calls, and then what it was). Options are [Iterations], [HeapTime], [HeapAllowance].
+// ([runtime.MemProfileRate] is 1 during at most 2,000 calls, and then what it was). Options are [Iterations], [HeapTime] and
+// [HeapAllowance].
 func VerifyHeap(t TB, f func(i int), opts ...Option) {
 	t.Helper()
 	c, err := newConfig(opts)

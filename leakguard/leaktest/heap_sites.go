@@ -36,7 +36,7 @@ type GrowingSite struct {
 	Advice string
 }
 
-// profileRate guards runtime.MemProfileRate.
+// profileRate guards [runtime.MemProfileRate].
 var profileRate sync.Mutex
 
 // sites calls the function on with every allocation recorded, and gives the stacks whose allocations stay.

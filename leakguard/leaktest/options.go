@@ -16,7 +16,7 @@ var ErrOption = errors.New("leaktest: bad option")
 // Option changes a check.
 type Option interface{ apply(c *config) error }
 
-// TB is the part of testing.TB that the assertions need. Ginkgo's GinkgoT() has it too.
+// TB is the part of [testing.TB] that the assertions need. Ginkgo's GinkgoT() has it too.
 type TB interface {
 	// Helper marks the caller as one whose lines say nothing about a failure.
 	Helper()

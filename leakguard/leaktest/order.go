@@ -25,8 +25,8 @@ const wrapper = "/leaktest.labelTests."
 // maxCallers bounds the frames between an assertion and its test that are looked at.
 const maxCallers = 64
 
-// calledFrom finds out how an assertion was called, skip frames above: at the place where its call stands in the source, or by defer. The
-// runtime does not tell the two apart, but the line that a frame is at does: a deferred call is made from the line of a
+// calledFrom finds out how an assertion was called, skip frames above: at the place where its call stands in the source, or by
+// defer. The runtime does not tell the two apart, but the line that a frame is at does: a deferred call is made from the line of a
 // return or of the closing brace. Where the source cannot be read, only a defer that runs in a panic or a Goexit is seen.
 func calledFrom(skip int) call {
 	var pcs [maxCallers]uintptr
@@ -38,15 +38,14 @@ func calledFrom(skip int) call {
 		if strings.Contains(f.Function, wrapper) {
 			return c
 		}
+		standard := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, "testing.")
 		switch {
 		case f.Function == "" || strings.HasPrefix(f.Function, "testing.") && !strings.HasPrefix(f.Function, "testing.(*common)"):
 			return c
 		case f.Function == "runtime.Goexit" || f.Function == "runtime.gopanic":
 			c.deferred = true
-		case !c.deferred && !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, "testing."):
-			c.deferred = callsDeferred(f.File, f.Line, shortName(callee.Function))
-		}
-		if !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, "testing.") {
+		case !standard:
+			c.deferred = c.deferred || callsDeferred(f.File, f.Line, shortName(callee.Function))
 			c.test = f.Function
 		}
 		if !more {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
-// TestingM is the part of testing.M that [VerifyTestMain] needs.
+// TestingM is the part of [testing.M] that [VerifyTestMain] needs.
 type TestingM interface {
 	// Run runs the tests and gives the exit code.
 	Run() int
@@ -99,8 +100,8 @@ func testOf(l *Leak) string {
 	if name, ok := testFunction(l.CreatedBy); ok {
 		return name
 	}
-	for i := len(l.Stack) - 1; i >= 0; i-- {
-		if name, ok := testFunction(l.Stack[i]); ok {
+	for _, f := range slices.Backward(l.Stack) {
+		if name, ok := testFunction(f); ok {
 			return name
 		}
 	}
@@ -123,7 +124,7 @@ func testFunction(f frame.Frame) (name string, ok bool) {
 	return "", false
 }
 
-// labelTests has each test of a testing.M run under its label. The list of tests is not public; where it is not what is
+// labelTests has each test of a [testing.M] run under its label. The list of tests is not public; where it is not what is
 // expected nothing is done, and VerifyTestMain tells tests by their functions.
 func labelTests(m TestingM) {
 	v := reflect.ValueOf(m)

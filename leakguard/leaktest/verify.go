@@ -25,7 +25,7 @@ var ErrOrder = errors.New("leaktest: VerifyNone must be the first line of the te
 // [Settle], and reports those that have not. What other tests run is not this test's leak, so it works in parallel tests,
 // before and after t.Parallel(), and in subtests, whose leaks their parent does not report again.
 //
-// The context is that of the test, with the label. Code that sets goroutine labels of its own from a context, by pprof.Do or
+// The context is that of the test, with the label. Code that sets goroutine labels of its own from a context, by [pprof.Do] or
 // leakguard's wrapper of a reconciler, keeps the test's label when it is given this one.
 //
 // Called by defer, VerifyNone behaves as goleak's: at that moment nothing may be running in the process but what the options

@@ -2,6 +2,7 @@ package leaktest_test
 
 import (
 	"context"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ func TestVerifyNoneLeak(t *testing.T) {
 		go park(stop)
 	})
 	wantFailure(t, f, "TestInner left 1 goroutines behind", "[chan receive, for less than a minute]",
-		"started by the go statement at leaktest/verify_test.go:32 in ", "leaktest_test.park")
+		"started by the go statement at leaktest/verify_test.go:33 in ", "leaktest_test.park")
 }
 
 func TestVerifyNoneClean(t *testing.T) {
@@ -128,9 +129,7 @@ func TestVerifyNoneDeferred(t *testing.T) {
 		"goexit": func(f *fake) {
 			defer verify(f)
 			go park(stop)
-			var wg sync.WaitGroup
-			wg.Wait()
-			return
+			runtime.Goexit() // as t.FailNow does
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ var errUsage = errors.New("e2ehook: wrong usage")
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	code, err := dispatch(ctx, args, getenv, stdout, stderr)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		say(stderr, "%v\n", err)
 	}
 	return code
 }
@@ -104,7 +104,7 @@ func before(ctx context.Context, o *options, stdout io.Writer) (int, error) {
 	if err := writeJSON(o.memory, report); err != nil {
 		return exitMisuse, err
 	}
-	fmt.Fprintf(stdout, "e2ehook: before the suite: %d findings, %d goroutines\n", len(report.Findings), report.Goroutines)
+	say(stdout, "e2ehook: before the suite: %d findings, %d goroutines\n", len(report.Findings), report.Goroutines)
 	return exitClean, nil
 }
 
@@ -139,7 +139,7 @@ func after(ctx context.Context, o *options, getenv func(string) string, stdout i
 	}
 	if v.code() == exitLeak && o.artifacts != "" {
 		if err := o.keep(ctx, now); err != nil {
-			fmt.Fprintf(stdout, "e2ehook: not all artefacts could be kept: %v\n", err)
+			say(stdout, "e2ehook: not all artefacts could be kept: %v\n", err)
 		}
 	}
 	return v.code(), nil
@@ -170,7 +170,7 @@ func unanswered(err error, o *options, annotate func(level string, a annotation)
 	if errors.Is(err, errUsage) {
 		return exitMisuse, err
 	}
-	fmt.Fprintf(stdout, "e2ehook: unstable: %v\n", err)
+	say(stdout, "e2ehook: unstable: %v\n", err)
 	if annotate != nil {
 		annotate("warning", annotation{title: "leak check unstable", text: err.Error()})
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// say prints. That a pipe is closed is nothing that this command could tell anybody.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 // testSuite, testCase and message are JUnit's XML.
 type testSuite struct {
 	XMLName  xml.Name   `xml:"testsuite"`
@@ -67,7 +70,7 @@ func annotator(getenv func(string) string, w io.Writer) func(level string, a ann
 		if a.file != "" {
 			properties = fmt.Sprintf("file=%s,line=%d,%s", escapeProperty(inWorkspace(workspace, a.file)), a.line, properties)
 		}
-		fmt.Fprintf(w, "::%s %s::%s\n", level, properties, escapeData(a.text))
+		say(w, "::%s %s::%s\n", level, properties, escapeData(a.text))
 	}
 }
 

@@ -366,7 +366,7 @@ func TestKit(t *testing.T) {
 			Steps []map[string]any `json:"steps"`
 		} `json:"jobs"`
 	}
-	if err := yaml.Unmarshal(data, &workflow); err != nil {
+	if err = yaml.Unmarshal(data, &workflow); err != nil {
 		t.Fatal(err)
 	}
 	if len(workflow.Jobs["unit"].Steps) == 0 || len(workflow.Jobs["e2e"].Steps) == 0 {

@@ -126,23 +126,23 @@ func (o *outcome) class() string {
 // print writes the verdict for a person.
 func (v *verdict) print(w io.Writer) {
 	if len(v.outcomes) == 0 {
-		fmt.Fprintln(w, "e2ehook: clean: the suite left nothing new")
+		say(w, "e2ehook: clean: the suite left nothing new\n")
 	}
 	for i := range v.outcomes {
 		o := &v.outcomes[i]
-		fmt.Fprintf(w, "e2ehook: %s: %s\n    %s\n", o.class(), o.says(), o.finding.Reason)
+		say(w, "e2ehook: %s: %s\n    %s\n", o.class(), o.says(), o.finding.Reason)
 		if o.finding.Advice != "" {
-			fmt.Fprintf(w, "    advice: %s\n", o.finding.Advice)
+			say(w, "    advice: %s\n", o.finding.Advice)
 		}
 	}
 	for i := range v.pending {
-		fmt.Fprintf(w, "e2ehook: not decided: %s\n", v.pending[i].String())
+		say(w, "e2ehook: not decided: %s\n", v.pending[i].String())
 	}
 	for _, s := range v.unused {
-		fmt.Fprintf(w, "e2ehook: the suppression of %s, owner %s, fits nothing any more\n", s.name(), s.Owner)
+		say(w, "e2ehook: the suppression of %s, owner %s, fits nothing any more\n", s.name(), s.Owner)
 	}
 	if v.redacted {
-		fmt.Fprintln(w, "e2ehook: the page gave no names: use kubectl port-forward, or -token-file with an authenticated metrics server")
+		say(w, "e2ehook: the page gave no names: use kubectl port-forward, or -token-file with an authenticated metrics server\n")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -200,8 +201,8 @@ type cleanups struct {
 func (c *cleanups) Cleanup(f func()) { c.list = append(c.list, f) }
 
 func (c *cleanups) run() {
-	for i := len(c.list) - 1; i >= 0; i-- {
-		c.list[i]()
+	for _, f := range slices.Backward(c.list) {
+		f()
 	}
 }
 
@@ -252,7 +253,7 @@ func (v *verifier[R]) lifeOf(ctx context.Context, o client.Object) error {
 	if err := v.config.client.Get(ctx, key, o); err != nil {
 		return fmt.Errorf("reconcilertest: reading %s: %w", key, err)
 	}
-	before := client.MergeFrom(o.DeepCopyObject().(client.Object)) //nolint:forcetypeassert,errcheck // a copy has the type of its original
+	before := client.MergeFrom(o.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy has the type of its original
 	annotations := o.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
