@@ -36,6 +36,7 @@ type resourceTable struct {
 	last      memstats.Sample
 	dropped   uint64
 	wantHeaps bool
+	sites     []memstats.SiteGrowth // that carried the growth of the heap when it was last known which do
 }
 
 // resource is one number over time.
@@ -129,9 +130,13 @@ func (t *resourceTable) judge(ev *Evidence, main string, emit func(signal)) {
 		}
 	}
 	v := t.bytes.Judge(t.heap.series, load...)
+	asked := t.wantHeaps
 	t.wantHeaps = grows(v)
-	if t.wantHeaps {
-		emitHeap(v, ev, main, emit)
+	switch {
+	case !t.wantHeaps:
+		t.sites = nil
+	case asked: // before that there are no profiles to name a site
+		t.emitHeap(v, ev, main, emit)
 	}
 }
 
@@ -170,17 +175,27 @@ const maxSites = 3
 // minSiteShare is the least part of the growth that a site must carry to be one.
 const minSiteShare = 0.2
 
+// growingSites gives the sites that carry the growth. Between two profiles of a slow leak chance may hide them all: those
+// that were known before then still stand, as long as the heap grows.
+func (t *resourceTable) growingSites(ev *Evidence, main string) []memstats.SiteGrowth {
+	sites := memstats.HeapGrowth(ev.Heaps, memstats.HeapOptions{Main: main})
+	sites = slices.DeleteFunc(sites, func(s memstats.SiteGrowth) bool { return s.Share < minSiteShare || !s.Steady })
+	slices.SortStableFunc(sites, func(a, b memstats.SiteGrowth) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	if len(sites) > 0 {
+		t.sites = sites[:min(len(sites), maxSites)]
+	}
+	return t.sites
+}
+
 // emitHeap names the allocation sites that carry the growth of the live heap; without any it says that there is growth.
-func emitHeap(v memstats.Verdict, ev *Evidence, main string, emit func(signal)) {
+func (t *resourceTable) emitHeap(v memstats.Verdict, ev *Evidence, main string, emit func(signal)) {
 	base := signal{
 		rule: ruleHeap, category: "heap-growth", tier: TierLikely, level: levelFiring, count: int64(v.Rise), perHour: v.PerHour,
 		since: v.Since, reason: "live heap after a collection: " + v.Reason + untilLimit(v, ev),
 		advice: "compare two heap profiles: go tool pprof -base OLD NEW",
 	}
-	sites := memstats.HeapGrowth(ev.Heaps, memstats.HeapOptions{Main: main})
-	sites = slices.DeleteFunc(sites, func(s memstats.SiteGrowth) bool { return s.Share < minSiteShare || !s.Steady })
-	slices.SortStableFunc(sites, func(a, b memstats.SiteGrowth) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	for _, site := range sites[:min(len(sites), maxSites)] {
+	sites := t.growingSites(ev, main)
+	for _, site := range sites {
 		s := base
 		s.culprit, s.stack = site.Blame.Frame, site.Stack
 		s.count, s.perHour = int64(site.Bytes), site.BytesPerHour
