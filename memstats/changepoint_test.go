@@ -86,8 +86,10 @@ func TestFindChangeKnown(t *testing.T) {
 			}
 			return 25
 		}), memstats.Change{Kind: memstats.Step, Index: 13, Begin: epoch.Add(13 * time.Hour), Before: 10, After: 25, Explained: 1}},
-		{"ramp", series(func(i int) float64 { return 10 + 2*max(0, float64(i-20)) }),
-			memstats.Change{Kind: memstats.Ramp, Index: 20, Begin: epoch.Add(20 * time.Hour), Before: 10, After: 48, Explained: 1}},
+		{
+			"ramp", series(func(i int) float64 { return 10 + 2*max(0, float64(i-20)) }),
+			memstats.Change{Kind: memstats.Ramp, Index: 20, Begin: epoch.Add(20 * time.Hour), Before: 10, After: 48, Explained: 1},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

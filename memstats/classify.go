@@ -12,7 +12,7 @@ func classify(s SeriesVerdict) (rule, category, advice, trap string) {
 	case s.Verdict.Shape == Stepped:
 		return "retention", "heap-retention", "Look for pools, slices cut to a shorter length and maps that grew in the burst: clear what is beyond the length, or make them anew.", "S2-01d"
 	}
-	category, advice, trap = byName(strings.ToLower(s.Name))
+	category, advice, trap = byName(normalName(s.Name))
 	if s.Role == RoleResident {
 		category, advice = "memory-outside-heap", "Compare with the Go heap: what grows beside it is C memory, mapped files or memory that the kernel has not taken back."
 	}

@@ -61,7 +61,7 @@
 // [Reader.Read] takes about two microseconds, allocates nothing and never stops the world; [Reader.ReadProcess] asks
 // the kernel and is as fast on Linux 6.2 and later. A series is 1.7 KiB in the [Compact] layout and 10 KiB in [Full]
 // (see [Series.Bytes]): 4,096 compact ones take 6.6 MiB. [Series.Add] does not allocate. A verdict on a series that
-// does not move takes well under a microsecond, on one that does some tens. BenchmarkRead has runtime.ReadMemStats
+// does not move takes well under a microsecond, on one that does some tens. BenchmarkRead has [runtime.ReadMemStats]
 // and client_golang's Go collector beside it.
 //
 // # Concurrency

@@ -37,7 +37,12 @@ func (t *Thresholds) setDefaults() {
 	orDefault(&t.WarmUp, 4*time.Minute)
 	t.MinRise, t.MinRelative, t.WarmUp = max(t.MinRise, 0), max(t.MinRelative, 0), max(t.WarmUp, 0)
 	t.Scale = max(t.Scale, 1)
-	t.WarmUp = time.Duration(float64(t.WarmUp) / t.Scale)
+	t.WarmUp = t.scaled(t.WarmUp)
+}
+
+// scaled makes a time shorter by the scale.
+func (t *Thresholds) scaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / t.Scale)
 }
 
 func orDefault[T float64 | time.Duration](field *T, value T) {
@@ -76,17 +81,17 @@ type horizon struct {
 
 // horizons gives the stretches, shortest first: the shorter one finds fast leaks soon, the longer ones slow leaks and
 // staircases. A benign ramp must end within the shortest one or be explained by a covariate.
-func (t *Thresholds) horizons() [5]horizon {
-	all := [5]horizon{
+func (t *Thresholds) horizons() [6]horizon {
+	all := [6]horizon{
 		{24 * time.Minute, 2 * time.Minute, 11},
 		{time.Hour, 6 * time.Minute, 9},
 		{5 * time.Hour, 30 * time.Minute, 9},
 		{20 * time.Hour, time.Hour, 16},
+		{60 * time.Hour, 3 * time.Hour, 16},
 		{6 * 24 * time.Hour, 6 * time.Hour, 19},
 	}
 	for i := range all {
-		all[i].span = time.Duration(float64(all[i].span) / t.Scale)
-		all[i].window = time.Duration(float64(all[i].window) / t.Scale)
+		all[i].span, all[i].window = t.scaled(all[i].span), t.scaled(all[i].window)
 	}
 	return all
 }
@@ -94,14 +99,14 @@ func (t *Thresholds) horizons() [5]horizon {
 // Judge tells growth from load. It holds scratch space only: one Judge serves any number of series. It is not safe
 // for concurrent use.
 //
-// A series is growing when at one of the horizons 24 minutes, 1 hour, 5 hours, 20 hours and 6 days all of this holds
+// A series is growing when at one of the horizons 24 minutes, 1, 5, 20 and 60 hours and 6 days all of this holds
 // for the floors of its windows: the trend is significant (Mann–Kendall), the rise is large enough and stands out of
 // the noise, the floors of five equal parts rise each over the one before, nothing came down by more than a quarter
-// of the rise, the second half rises at least half as fast as the first, and the newest part is higher than nine
+// of the rise, the second half rises at least 0.7 times as fast as the first, and the newest part is higher than nine
 // tenths of all that was before; and no covariate explains it.
 type Judge struct {
 	thresholds Thresholds
-	horizons   [5]horizon
+	horizons   [6]horizon
 	fitter     fitter
 	floors     []Point
 	other      []Point

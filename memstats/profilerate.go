@@ -20,7 +20,7 @@ var raising sync.Mutex
 
 // RaiseMemProfileRate samples the heap more often for a while, so that a slow leak of small objects shows: at the
 // default of one sample per 512 KiB a leaked timer is seen once in three thousand times. It sets
-// runtime.MemProfileRate to rate, but not below [LeastMemProfileRate], waits for d, at most [LongestRaise], or until
+// [runtime.MemProfileRate] to rate, but not below [LeastMemProfileRate], waits for d, at most [LongestRaise], or until
 // ctx ends, and sets the old rate again. It does nothing, and returns false, when profiling is off (rate 0), already
 // as fine, or another raise is running.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/leakguard/leakguard/memstats"
 )
 
-// TestReaderMatchesMemStats compares with runtime.ReadMemStats while nothing allocates: the GC is off, and what the
+// TestReaderMatchesMemStats compares with [runtime.ReadMemStats] while nothing allocates: the GC is off, and what the
 // comparison itself allocates is bounded by two readings of the Reader around it.
 func TestReaderMatchesMemStats(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

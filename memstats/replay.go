@@ -141,15 +141,16 @@ func noVerdict() Verdict { return Verdict{P: 1, Reason: "no values"} }
 // thresholds are those of the options, with more room for numbers that move in large steps by themselves.
 func (r *replay) thresholds(name string, role Role) Thresholds {
 	t := r.options.Counts
+	name = normalName(name)
 	switch {
 	case role == RoleBytes || role == RoleResident || role == RoleDerived && !strings.Contains(name, "gc"):
 		t = r.options.Bytes
 		if t == (Thresholds{}) {
 			t = ByteThresholds()
-			t.Garbage = role == RoleBytes && !strings.Contains(strings.ToLower(name), "live")
+			t.Garbage = role == RoleBytes && !strings.Contains(name, "live")
 		}
 	case t != (Thresholds{}):
-	case strings.Contains(strings.ToLower(name), "heap_objects"):
+	case strings.Contains(name, "heap_objects"):
 		t = Thresholds{MinRise: 20_000, Unit: "objects", Garbage: true}
 	case strings.HasSuffix(name, "seconds"):
 		t = Thresholds{MinRise: 600, Unit: "seconds"}
@@ -160,13 +161,13 @@ func (r *replay) thresholds(name string, role Role) Thresholds {
 // addPair adds the difference of two counters when the recording has both.
 func (r *replay) addPair(p pairing, layout *Layout) {
 	for i, name := range r.table.Columns {
-		stem, ok := strings.CutSuffix(name, p.plus)
+		stem, ok := strings.CutSuffix(normalName(name), p.plus)
 		if !ok {
 			continue
 		}
-		minus := slices.Index(r.table.Columns, stem+p.minus)
+		minus := r.table.index(stem + p.minus)
 		joined := stem + p.name
-		if minus < 0 || slices.ContainsFunc(r.columns, func(c *column) bool { return c.name == joined }) {
+		if minus < 0 || slices.ContainsFunc(r.columns, func(c *column) bool { return normalName(c.name) == joined }) {
 			continue
 		}
 		role := p.role
@@ -175,6 +176,11 @@ func (r *replay) addPair(p pairing, layout *Layout) {
 		}
 		r.columns = append(r.columns, r.newColumn(joined, role, i, minus, layout))
 	}
+}
+
+// index finds a column by its normal name, -1 for none.
+func (t *Table) index(name string) int {
+	return slices.IndexFunc(t.Columns, func(c string) bool { return normalName(c) == name })
 }
 
 // interval is the median time between rows.
@@ -193,26 +199,36 @@ func (t *Table) interval() time.Duration {
 // a mark says so.
 func (r *replay) newLife(i int) bool {
 	at, before := r.table.Times[i], r.table.Times[i-1]
+	if r.markedUntil(at) || at.Sub(before) > r.gap {
+		return true
+	}
+	return slices.ContainsFunc(r.columns, func(c *column) bool { return c.restarted(r.table.Rows[i-1], r.table.Rows[i]) })
+}
+
+// markedUntil takes the marks until a time and says whether one of them speaks of a new process.
+func (r *replay) markedUntil(at time.Time) (anew bool) {
 	for len(r.marks) > 0 && !r.marks[0].Time.After(at) {
 		event := strings.ToLower(r.marks[0].Event)
 		r.marks = r.marks[1:]
 		for _, word := range []string{"restart", "version", "upgrade", "deploy", "rollout", "oom", "crash"} {
-			if strings.Contains(event, word) {
-				return true
-			}
+			anew = anew || strings.Contains(event, word)
 		}
 	}
-	if at.Sub(before) > r.gap {
-		return true
+	return anew
+}
+
+// restarted says whether a column tells two rows of different processes apart.
+func (c *column) restarted(before, row []float64) bool {
+	if c.minus >= 0 {
+		return false
 	}
-	for _, c := range r.columns {
-		if c.minus >= 0 {
-			continue
-		}
-		now, was := r.table.Rows[i][c.plus], r.table.Rows[i-1][c.plus]
-		if c.role == RoleRestart && now != was && now == now && was == was || c.role == RoleWork && now < 0.5*was {
-			return true
-		}
+	now, was := row[c.plus], before[c.plus]
+	switch c.role {
+	case RoleRestart:
+		return now < was || now > was // not when either is NaN
+	case RoleWork:
+		return now < 0.5*was
+	case RoleCount, RoleBytes, RoleResident, RoleBacklog, RoleLoad, RoleDerived:
 	}
 	return false
 }
@@ -254,7 +270,7 @@ func (ReplayResult) Source(t *Table, name string) (plus, minus int, ok bool) {
 		if !found {
 			continue
 		}
-		plus, minus = slices.Index(t.Columns, stem+p.plus), slices.Index(t.Columns, stem+p.minus)
+		plus, minus = t.index(stem+p.plus), t.index(stem+p.minus)
 		if plus >= 0 && minus >= 0 {
 			return plus, minus, true
 		}

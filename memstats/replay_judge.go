@@ -42,17 +42,30 @@ func (r *replay) covariates(of *column) []Covariate {
 	}
 	var all []Covariate
 	for _, c := range r.columns {
-		switch {
-		case c == of || c.series.Samples() == 0:
-		case c.role == RoleLoad || c.role == RoleBacklog:
-			all = append(all, Covariate{Name: c.name, Kind: Load, Series: c.series})
-		case isCycles(c.name):
-			all = append(all, Covariate{Name: c.name, Kind: Cycles, Series: c.series})
-		case c.role == RoleWork && !strings.Contains(c.name, "alloc") && c.name != "mallocs" && c.name != "frees":
-			all = append(all, Covariate{Name: c.name, Kind: Work, Series: c.series})
+		if c == of || c.series.Samples() == 0 {
+			continue
+		}
+		if kind, ok := c.drives(); ok {
+			all = append(all, Covariate{Name: c.name, Kind: kind, Series: c.series})
 		}
 	}
 	return all
+}
+
+// drives says as what a column may drive others; allocations drive nothing, they are driven themselves.
+func (c *column) drives() (kind CovariateKind, ok bool) {
+	if isCycles(c.name) {
+		return Cycles, true
+	}
+	name := normalName(c.name)
+	switch c.role {
+	case RoleLoad, RoleBacklog:
+		return Load, true
+	case RoleWork:
+		return Work, !strings.Contains(name, "alloc") && !strings.Contains(name, "frees")
+	case RoleCount, RoleBytes, RoleResident, RoleDerived, RoleRestart:
+	}
+	return 0, false
 }
 
 // refine applies what the role of a column knows beside its numbers.
@@ -166,7 +179,7 @@ func (r *replay) findings(series []SeriesVerdict) (all []Finding) {
 		if s.Outcome == Benign {
 			continue
 		}
-		inHeap := s.Role == RoleBytes || s.Name == "heap_objects"
+		inHeap := s.Role == RoleBytes || strings.Contains(normalName(s.Name), "heap_objects")
 		if inHeap && heap >= 0 && all[heap].Verdict >= s.Outcome {
 			all[heap].Reason += "; " + s.Name + " too"
 			continue

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/leakguard/leakguard/memstats"
 )
 
@@ -155,6 +158,9 @@ func TestRoleOf(t *testing.T) {
 		"live_pods": memstats.RoleLoad, "cached_objects": memstats.RoleLoad, "events_per_s": memstats.RoleLoad, "connected_clients": memstats.RoleLoad,
 		"workqueue_depth": memstats.RoleBacklog, "workqueue_unfinished_work_seconds": memstats.RoleCount, "registry_series": memstats.RoleCount,
 		"process_start_time": memstats.RoleRestart, "something_new": memstats.RoleCount,
+		"HeapAlloc": memstats.RoleBytes, "OpenFDs": memstats.RoleCount, "NumGC": memstats.RoleWork, "RSSBytes": memstats.RoleResident, "LivePods": memstats.RoleLoad,
+		"go_goroutines": memstats.RoleCount, "go_memstats_heap_inuse_bytes": memstats.RoleDerived, "go_memstats_mallocs_total": memstats.RoleWork,
+		"go_gc_duration_seconds_count": memstats.RoleWork, "process_start_time_seconds": memstats.RoleRestart, "index": memstats.RoleDerived,
 	} {
 		if got := memstats.RoleOf(name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
@@ -184,5 +190,72 @@ func TestEstimateTimeToLimit(t *testing.T) {
 		if _, ok := memstats.EstimateTimeToLimit(w, limit); ok {
 			t.Errorf("%s: an estimate", name)
 		}
+	}
+}
+
+// TestReplayReadsNamesInAnyStyle wants the same verdict whatever style the names of the columns have.
+func TestReplayReadsNamesInAnyStyle(t *testing.T) {
+	t.Parallel()
+	row := func(m int) []float64 {
+		return []float64{float64(7 * m), float64(6 * m), 40*mib + float64(m)*1000, 90}
+	}
+	for _, header := range []string{
+		"t,events_in_total,events_handled_total,heap_idle,num_goroutine", "ts,EventsInTotal,EventsHandledTotal,HeapIdle,NumGoroutine",
+		"TIME,EVENTS_IN_TOTAL,EVENTS_HANDLED_TOTAL,HEAP_IDLE,NUM_GOROUTINE", "Timestamp,events-in-total,events-handled-total,heap-idle,num-goroutine",
+	} {
+		table, err := memstats.ReadTable([]byte(recording(header, 300, row)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := memstats.Replay(table, memstats.ReplayOptions{})
+		if got.Verdict != memstats.Suspect || len(got.Findings) != 1 || got.Findings[0].Category != "handler-backpressure" {
+			t.Errorf("%s: %v, findings %+v", header, got.Verdict, got.Findings)
+		}
+		if _, _, ok := got.Source(table, got.Series[len(got.Series)-1].Name); !ok {
+			t.Errorf("%s: no source of %q", header, got.Series[len(got.Series)-1].Name)
+		}
+	}
+}
+
+// TestReadTableForms reads one recording in each form that spreadsheets and scripts write.
+func TestReadTableForms(t *testing.T) {
+	t.Parallel()
+	want, err := memstats.ReadTable([]byte("t,heap_alloc,num_gc\n1767225600,1,2\n1767225660,,4\n1767225720,5,6\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"byte order mark":      "\ufefft,heap_alloc,num_gc\n1767225600,1,2\n1767225660,,4\n1767225720,5,6\n",
+		"carriage returns":     "t,heap_alloc,num_gc\r\n1767225600,1,2\r\n1767225660,,4\r\n1767225720,5,6\r\n",
+		"no last line end":     "t,heap_alloc,num_gc\n1767225600,1,2\n1767225660,,4\n1767225720,5,6",
+		"quotes and spaces":    "\"t\", \"heap_alloc\", num_gc \n1767225600, 1 ,2\n\n1767225660, ,4\n1767225720,5,6\n",
+		"comments":             "# from a script\nt,heap_alloc,num_gc\n1767225600,1,2\n# a pause\n1767225660,,4\n1767225720,5,6\n",
+		"semicolons":           "t;heap_alloc;num_gc\n1767225600;1;2\n1767225660;;4\n1767225720;5;6\n",
+		"tabs":                 "t\theap_alloc\tnum_gc\n1767225600\t1\t2\n1767225660\tNaN\t4\n1767225720\t5\t6\n",
+		"another column order": "heap_alloc,t,num_gc\n1,1767225600,2\n,1767225660,4\n5,1767225720,6\n",
+		"RFC 3339":             "time,heap_alloc,num_gc\n2026-01-01T00:00:00Z,1,2\n2026-01-01T01:01:00+01:00,,4\n2026-01-01T00:02:00.000Z,5,6\n",
+		"dates with a space":   "Time,heap_alloc,num_gc\n2026-01-01 00:00:00,1,2\n2026-01-01 00:01:00,,4\n2026-01-01 00:02:00,5,6\n",
+		"JSON":                 `{"columns":["t","heap_alloc","num_gc"],"rows":[[1767225600,1,2],[1767225660,null,4],[1767225720,5,6]]}`,
+		"JSON, marked":         "\ufeff" + `{"unit":"bytes","columns":["heap_alloc","ts","num_gc"],"rows":[[1,1767225600,2],[null,1767225660,4],[5,1767225720,6]]}`,
+	} {
+		got, err := memstats.ReadTable([]byte(data))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+func TestMarksInAnyOrder(t *testing.T) {
+	t.Parallel()
+	table, err := memstats.ReadTable([]byte(`{"columns":["t","x"],"rows":[[0,1],[60,2],[120,3],[180,4]],"marks":[{"t":120,"event":"OOM"},{"t":60,"event":"Deployment"},{"t":90,"event":"a holiday"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := memstats.Replay(table, memstats.ReplayOptions{}); got.Lives != 3 {
+		t.Errorf("%d lives, want 3", got.Lives)
 	}
 }

@@ -73,10 +73,20 @@ func (j *Judge) retention(s *Series, covariates []Covariate) (Verdict, bool) {
 		if c.Kind != Load || c.Series == nil {
 			continue
 		}
+		if low, high := c.Series.extent(); high < burstFactor*max(1, low) {
+			continue // no burst at any horizon: no median is below the lowest value
+		}
 		for i := len(j.horizons) - 1; i >= 0; i-- {
 			h := j.horizons[i]
 			h.window /= 4
 			if v, ok := j.retained(s, c, h, covariates); ok {
+				return v, true
+			}
+		}
+		// A level may hold more than the horizons that it serves, at a finer step than the next horizon has.
+		for _, level := range s.layout.levels {
+			whole := time.Duration(level.Buckets-1) * level.Step
+			if v, ok := j.retained(s, c, horizon{span: whole, window: max(level.Step, whole/48)}, covariates); ok {
 				return v, true
 			}
 		}
@@ -157,7 +167,10 @@ func (j *Judge) collected(from, to time.Time, h horizon, covariates []Covariate)
 	return true
 }
 
-// bursts finds where the load's maximum is four times its median or more, bounded at both sides.
+// burstFactor is how many times its median, or one, a load must reach to be in a burst.
+const burstFactor = 4
+
+// bursts finds where the load's maximum is burstFactor times its median or more, bounded at both sides.
 func (j *Judge) bursts(load *Series, h horizon) []burst {
 	j.buckets = load.AppendBuckets(j.buckets[:0], h.span)
 	if len(j.buckets) < 12 {
@@ -167,7 +180,7 @@ func (j *Judge) bursts(load *Series, h horizon) []burst {
 	for _, b := range j.buckets {
 		j.scratch = append(j.scratch, b.Last)
 	}
-	high := 4 * max(1, median(j.scratch))
+	high := burstFactor * max(1, median(j.scratch))
 	var all []burst
 	for i, b := range j.buckets {
 		switch {

@@ -63,7 +63,7 @@ func (j *Judge) since(s *Series, h horizon, g growth) time.Time {
 // shape names what a series that does not grow looks like, on the shortest horizon that holds all of it.
 func (j *Judge) shape(s *Series, v Verdict) Verdict {
 	age := s.End().Sub(s.Start())
-	h := horizon{span: max(age, time.Minute), window: max(age/24, time.Second)}
+	h := horizon{span: max(age, j.thresholds.scaled(time.Minute)), window: max(age/24, j.thresholds.scaled(time.Second))}
 	v.Horizon = h.span
 	j.buckets = s.AppendBuckets(j.buckets[:0], h.span)
 	j.floors = s.AppendFloors(j.floors[:0], h.span, h.window)
@@ -125,25 +125,31 @@ func (j *Judge) early(s *Series, v Verdict, age time.Duration) (Verdict, bool) {
 func (j *Judge) moving(v Verdict, g growth, least float64) Verdict {
 	change := FindChange(j.floors)
 	up := change.After - change.Before
+	stays := change.Explained > 0.7 && up >= least
 	switch {
 	case g.decelerating:
 		v.Shape, v.Reason = WarmingUp, "rises ever slower: "+j.amount(g.rise)+" so far"
-	case change.Kind == Step && change.Explained > 0.7 && up >= least:
+	case change.Kind == Step && stays:
 		v.Shape, v.Since, v.Rise = Stepped, change.Begin, up
 		v.Reason = fmt.Sprintf("went up by %s once and stayed", j.amount(up))
-	case g.trend.P <= j.thresholds.MaxP && g.trend.PerHour < 0 && -g.rise >= least:
+	case j.shrinks(g, least):
 		v.Shape, v.Reason = Shrinking, "falls by "+j.amount(-g.trend.PerHour)+" an hour"
 	case j.sawTooth(least):
 		v.Shape, v.Reason = SawTooth, "rises and falls again and again without a rising floor"
 	case j.bursting(least):
 		v.Shape, v.Reason = Bursting, "left its level and came back"
-	case change.Kind != NoChange && change.Explained > 0.7 && up >= least:
+	case change.Kind != NoChange && stays:
 		v.Shape, v.Since = Stepped, change.Begin
 		v.Reason = fmt.Sprintf("went up by %s, not steadily enough to call it growth", j.amount(up))
 	default:
 		v.Shape, v.Reason = Flat, "moves without a direction"
 	}
 	return v
+}
+
+// shrinks wants a significant fall of at least the threshold.
+func (j *Judge) shrinks(g growth, least float64) bool {
+	return g.trend.P <= j.thresholds.MaxP && g.trend.PerHour < 0 && -g.rise >= least
 }
 
 // sawTooth wants three or more falls of at least half the range between buckets, or most buckets wide enough to hold

@@ -28,7 +28,7 @@ type Table struct {
 	Times []time.Time
 	// Rows has one value per column; NaN where there is none.
 	Rows [][]float64
-	// Marks are what the recording says happened, in its order.
+	// Marks are what the recording says happened, in time order.
 	Marks []Mark
 }
 
@@ -46,13 +46,15 @@ type Mark struct {
 //	0,37087619,93                      "rows": [[0,37087619,93],
 //	60,38112332,94                              [60,38112332,94]]}
 //
-// Times are seconds, from any origin, or in CSV RFC 3339. A column named t, time, timestamp or ts holds them. An
-// empty CSV cell and a JSON null are "no value".
+// Times are seconds, from any origin, or in CSV dates as in RFC 3339, with a T or a space before the time of day and
+// UTC without a zone. A column named t, time, timestamp or ts holds them. An empty CSV cell and a JSON null are "no
+// value". The fields of CSV may be separated by semicolons or tabs, too; lines that begin with # are left out.
 func ReadTable(data []byte) (*Table, error) {
 	if len(data) > MaxTableBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTable, len(data), MaxTableBytes)
 	}
-	trimmed := bytes.TrimLeft(data, " \t\r\n\ufeff")
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	if len(trimmed) > 0 && trimmed[0] == '{' {
 		return readJSON(data)
 	}

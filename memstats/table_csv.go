@@ -14,7 +14,8 @@ import (
 )
 
 func readCSV(data []byte) (*Table, error) {
-	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	reader := csv.NewReader(bytes.NewReader(data))
+	reader.Comma = separator(data)
 	reader.Comment = '#'
 	reader.ReuseRecord = true
 	reader.TrimLeadingSpace = true
@@ -53,6 +54,23 @@ func readCSV(data []byte) (*Table, error) {
 	}
 }
 
+// separator picks what is between the fields of the header: commas, else semicolons, else tabs.
+func separator(data []byte) rune {
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		for _, comma := range ",;\t" {
+			if bytes.ContainsRune(line, comma) {
+				return comma
+			}
+		}
+		break
+	}
+	return ','
+}
+
 // csvRow parses the cells of a line.
 func csvRow(reader *csv.Reader, record, names []string, timeAt int) ([]float64, error) {
 	row := make([]float64, len(record))
@@ -67,7 +85,7 @@ func csvRow(reader *csv.Reader, record, names []string, timeAt int) ([]float64, 
 	return row, nil
 }
 
-// csvCell parses a number, or a time in seconds or RFC 3339; an empty cell is NaN.
+// csvCell parses a number, or a time in seconds or as a date; an empty cell is NaN.
 func csvCell(cell string, isTime bool) (float64, error) {
 	if cell == "" {
 		return math.NaN(), nil
@@ -76,9 +94,19 @@ func csvCell(cell string, isTime bool) (float64, error) {
 	if err == nil || !isTime {
 		return v, err
 	}
-	at, err := time.Parse(time.RFC3339Nano, cell)
+	at, err := parseDate(cell)
 	if err != nil {
 		return 0, err
 	}
 	return float64(at.UnixNano()) / 1e9, nil
+}
+
+// parseDate reads a date and a time of day, in UTC when it has no zone.
+func parseDate(cell string) (at time.Time, err error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", time.DateTime, "2006-01-02T15:04:05"} {
+		if at, err = time.Parse(layout, cell); err == nil {
+			return at, nil
+		}
+	}
+	return at, err
 }

@@ -49,6 +49,7 @@ func readJSON(data []byte) (*Table, error) {
 		}
 		t.Marks = append(t.Marks, Mark{Time: at, Event: m.Event})
 	}
+	slices.SortStableFunc(t.Marks, func(a, b Mark) int { return a.Time.Compare(b.Time) })
 	return t, nil
 }
 

@@ -87,7 +87,7 @@ func (o *options) setRole(role memstats.Role, list string) {
 	}
 }
 
-// check looks at what flag.Parse does not.
+// check looks at what [flag.Parse] does not.
 func (o *options) check(files int, limit string) error {
 	if files == 0 {
 		return fmt.Errorf("%w: no FILE; -h prints help", errUsage)
