@@ -1,5 +1,5 @@
 // Package envsuite is the test suite of an operator as its authors write them: each test starts a manager against an API
-// server and stops it again. The server is the one in memory, so that it runs anywhere.
+// server and stops it again. The server is the one in memory, so that it runs anywhere, or with ENVSUITE_KUBECONFIG any other.
 package envsuite
 
 import (
@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -46,13 +47,13 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ready := make(chan *rest.Config)
-	go func() {
-		if err := miniapi.Serve(ctx, dir, func(id miniapi.Identity) { ready <- id.RESTConfig() }, miniapi.Builtins()...); err != nil {
+	if file := os.Getenv("ENVSUITE_KUBECONFIG"); file != "" {
+		if apiServer, err = clientcmd.BuildConfigFromFlags("", file); err != nil {
 			panic(err)
 		}
-	}()
-	apiServer = <-ready
+	} else {
+		apiServer = inMemory(ctx, dir)
+	}
 	web := httptest.NewServer(http.HandlerFunc(serve))
 	external = web.URL
 	leaktest.VerifyTestMain(m, leaktest.WhileSettling(func() {
@@ -61,6 +62,17 @@ func TestMain(m *testing.M) {
 		go web.Close()
 		_ = os.RemoveAll(dir)
 	}))
+}
+
+// inMemory starts the server in memory until ctx ends.
+func inMemory(ctx context.Context, dir string) *rest.Config {
+	ready := make(chan *rest.Config)
+	go func() {
+		if err := miniapi.Serve(ctx, dir, func(id miniapi.Identity) { ready <- id.RESTConfig() }, miniapi.Builtins()...); err != nil {
+			panic(err)
+		}
+	}()
+	return <-ready
 }
 
 // serve answers /hang never and everything else with a large body.
@@ -125,6 +137,10 @@ func operate(t *testing.T, do work, informers *clientgo.Informers) *env {
 			t.Error(err)
 		}
 	})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
+	if err := client.IgnoreAlreadyExists(e.client.Create(t.Context(), namespace)); err != nil {
+		t.Fatal(err)
+	}
 	for i := range objects {
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: fmt.Sprintf("app-%d", i)}}
 		if err := e.client.Create(t.Context(), o); err != nil {
