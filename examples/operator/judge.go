@@ -112,6 +112,10 @@ func (j *judge) verdict() error {
 	switch j.op.expect {
 	case expectFinding:
 		return j.wantFinding()
+	case expectListed:
+		return errors.Join(j.wantSilence(), j.wantListed())
+	case expectNotice:
+		return errors.Join(j.wantSilence(), j.wantNotice())
 	case expectSilence:
 		return errors.Join(j.wantSilence(), j.wantBusy())
 	}
@@ -124,8 +128,9 @@ func (j *judge) wantFinding() error {
 	for _, f := range j.final.Findings {
 		switch {
 		case f.State != leakguard.StateFiring:
-		case f.Controller == trap.Controller && f.Culprit.Function == trap.Culprit.Function && f.Culprit.File == trap.Culprit.File:
+		case f.Controller == trap.Controller && matches(&f, trap.Culprit):
 			found = true
+		case slices.Contains(trap.Also, f.Culprit.Function) && (f.Controller == "" || f.Controller == traps.LeakyController):
 		default:
 			errs = append(errs, fmt.Errorf("unexpected finding: %s", f.String()))
 		}
@@ -134,6 +139,38 @@ func (j *judge) wantFinding() error {
 		errs = append(errs, fmt.Errorf("expected a firing finding of controller %q in %s (%s), there is none", trap.Controller, trap.Culprit.Function, base(trap.Culprit.File)))
 	}
 	return errors.Join(errs...)
+}
+
+// wantListed asks for the trap's own finding among those that do not alarm.
+func (j *judge) wantListed() error {
+	trap := j.op.trap
+	for _, f := range j.final.Findings {
+		if f.State == leakguard.StateListed && f.Controller == trap.Controller && matches(&f, trap.Culprit) {
+			return nil
+		}
+	}
+	return fmt.Errorf("expected a listed finding of controller %q in %s (%s), there is none", trap.Controller, trap.Culprit.Function, base(trap.Culprit.File))
+}
+
+// wantNotice asks for a notice that speaks of the trap's culprit, or a finding of that tier.
+func (j *judge) wantNotice() error {
+	trap := j.op.trap
+	for _, notice := range j.final.Notices {
+		if strings.Contains(notice, trap.Culprit.Function) {
+			return nil
+		}
+	}
+	for _, f := range j.final.Findings {
+		if f.Tier == leakguard.TierNotice && matches(&f, trap.Culprit) {
+			return nil
+		}
+	}
+	return fmt.Errorf("expected a notice about %s, there is none", trap.Culprit.Function)
+}
+
+// matches reports whether a finding blames a place.
+func matches(f *leakguard.Finding, site traps.Site) bool {
+	return f.Culprit.Function == site.Function && (site.File == "" || f.Culprit.File == site.File)
 }
 
 func (j *judge) wantSilence() error {
@@ -146,6 +183,9 @@ func (j *judge) wantSilence() error {
 
 func (j *judge) wantBusy() error {
 	var errs []error
+	if bulk := j.op.load.bulk; bulk != nil {
+		errs = append(errs, bulk.check())
+	}
 	if due, taken := j.final.Sampling.Due, j.final.Sampling.Taken; due == 0 || float64(taken) < minSamples*float64(due) {
 		errs = append(errs, fmt.Errorf("only %d of %d due samples were taken, so silence means little", taken, due))
 	}

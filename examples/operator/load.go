@@ -7,6 +7,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,13 +38,18 @@ type load struct {
 	run   string // tells the Apps of this run from those of others
 	count int
 	names []string
+	bulk  *bulk // nil for none
 }
 
-func newLoad(enough context.Context, c client.Client) *load {
-	return &load{
+func newLoad(enough context.Context, c client.Client, objects int) *load {
+	l := &load{
 		client: c, enough: enough, begun: make(chan struct{}), done: make(chan struct{}),
 		run: strings.ToLower(rand.Text()[:6]),
 	}
+	if objects > 0 {
+		l.bulk = &bulk{size: objects, client: c}
+	}
+	return l
 }
 
 // NeedLeaderElection lets only the leader make load.
@@ -56,6 +62,11 @@ func (l *load) Start(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(l.enough, cancel)() //nolint:contextcheck // a second way to stop
 	close(l.begun)
+	if l.bulk != nil {
+		var group sync.WaitGroup
+		defer group.Wait()
+		group.Go(func() { l.bulk.run(ctx, l.run) })
+	}
 	scale, roll, churn := time.NewTicker(scaleEvery), time.NewTicker(rollEvery), time.NewTicker(churnEvery)
 	defer scale.Stop()
 	defer roll.Stop()

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -55,11 +57,16 @@ type operator struct {
 
 // newManager makes a manager with leakguard in it. This one call is all that an operator has to change.
 func newManager(c *settings, server *apiserver.Server) (*leakguard.Manager, error) {
-	scheme := runtime.NewScheme()
+	scheme := k8sruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	return leakguard.NewManager(server.Config(), ctrl.Options{
+	config := server.Config()
+	if c.trap != nil && c.trap.Configure != nil && !c.twin {
+		config = rest.CopyConfig(config)
+		c.trap.Configure(config)
+	}
+	return leakguard.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       metricsserver.Options{BindAddress: c.metrics},
 		LeaderElection:                c.leaderElect,
@@ -67,7 +74,7 @@ func newManager(c *settings, server *apiserver.Server) (*leakguard.Manager, erro
 		LeaderElectionNamespace:       namespace,
 		LeaderElectionReleaseOnCancel: true,
 		// More than one operator may live in the process of a test.
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		Controller: controllerconfig.Controller{SkipNameValidation: new(true)},
 	}, leakguard.Options{Scale: c.scale})
 }
 
@@ -80,7 +87,7 @@ func (o *operator) run(ctx context.Context) error {
 	if err := o.addControllers(life); err != nil {
 		return err
 	}
-	o.load = newLoad(enough, o.mgr.GetClient())
+	o.load = newLoad(enough, o.mgr.GetClient(), o.objects)
 	if err := o.mgr.Add(o.load); err != nil {
 		return err
 	}
@@ -138,6 +145,10 @@ func (o *operator) addControllers(life context.Context) error {
 	return nil
 }
 
+// collectEvery is how often the Go runtime collects garbage at least. The live heap is known once a collection, so where
+// leakguard's intervals are shortened, this one is too.
+const collectEvery = 2 * time.Minute
+
 // errManager says that the manager ended by itself.
 var errManager = errors.New("the manager stopped")
 
@@ -145,7 +156,12 @@ var errManager = errors.New("the manager stopped")
 func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) error {
 	look := time.NewTicker(max(50*time.Millisecond, time.Duration(o.scale*float64(leakguard.DefaultInterval)/4)))
 	defer look.Stop()
-	var over, outage <-chan time.Time
+	var over, outage, collect <-chan time.Time
+	if o.scale < 1 {
+		ticker := time.NewTicker(time.Duration(o.scale * float64(collectEvery)))
+		defer ticker.Stop()
+		collect = ticker.C
+	}
 	if o.duration > 0 {
 		over = time.After(o.duration)
 	}
@@ -156,6 +172,8 @@ func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) err
 		select {
 		case <-look.C:
 			j.see(o.mgr.Guard().Report())
+		case <-collect:
+			runtime.GC()
 		case <-outage:
 			if err := o.api.Outage(o.outage); err != nil {
 				return err

@@ -21,6 +21,8 @@ const defaultMetrics = "127.0.0.1:8080"
 const (
 	expectFinding = "finding"
 	expectSilence = "silence"
+	expectListed  = "listed"
+	expectNotice  = "notice"
 )
 
 // settings are what the flags say.
@@ -35,6 +37,7 @@ type settings struct {
 	leaderElect bool
 	duration    time.Duration
 	scale       float64
+	objects     int
 	expect      string
 	metrics     string
 	outage      time.Duration
@@ -53,7 +56,8 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 	set.BoolVar(&c.leaderElect, "leader-elect", false, "take part in leader election")
 	set.DurationVar(&c.duration, "duration", 90*time.Second, "how long to run; 0 means until interrupted")
 	set.Float64Var(&c.scale, "scale", 0.1, "multiplies all of leakguard's intervals; 1 is what the library does by default")
-	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else) or silence (nothing pending or firing, samples and reconciles in time)")
+	set.IntVar(&c.objects, "objects", 0, "how many Apps more are all created, then all updated, then all deleted, once")
+	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else), listed (the trap's own, not firing), notice (a remark about it), or silence (nothing pending or firing, samples and reconciles in time)")
 	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
 	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a sixth of the duration")
 	set.DurationVar(&c.restart, "api-restart-after", time.Second, "how long an API server in memory that was killed stays away")
@@ -109,6 +113,8 @@ func (c *settings) check(ctx context.Context, explicitMetrics bool) error {
 	switch {
 	case !(c.scale > 0 && c.scale <= 1):
 		return fmt.Errorf("--scale: %v is not in (0, 1]", c.scale)
+	case c.objects < 0:
+		return fmt.Errorf("--objects: %d is negative", c.objects)
 	case c.duration < 0:
 		return fmt.Errorf("--duration: %v is negative", c.duration)
 	case c.outage < 0 || c.restart <= 0:
@@ -124,14 +130,20 @@ func (c *settings) check(ctx context.Context, explicitMetrics bool) error {
 
 // checkExpectation refuses to expect what cannot be.
 func (c *settings) checkExpectation() error {
-	alarms := c.trap != nil && !c.twin && c.trap.Expect == traps.ExpectAlarm
+	says := traps.ExpectSilent
+	if c.trap != nil && !c.twin {
+		says = c.trap.Expect
+	}
+	wants, known := map[string]traps.Expect{
+		"": says, expectSilence: says, expectFinding: traps.ExpectAlarm, expectListed: traps.ExpectListed, expectNotice: traps.ExpectNotice,
+	}[c.expect]
 	switch {
 	case c.twin && (c.trap == nil || c.trap.Twin == nil):
 		return fmt.Errorf("--twin: %q has no twin, since it does not leak", c.leak)
-	case c.expect != "" && c.expect != expectFinding && c.expect != expectSilence:
-		return fmt.Errorf("--expect: unknown value %q: want finding or silence", c.expect)
-	case c.expect == expectFinding && !alarms:
-		return fmt.Errorf("--expect: finding makes no sense where nothing alarms (--leak=%s --twin=%t)", c.leak, c.twin)
+	case !known:
+		return fmt.Errorf("--expect: unknown value %q: want finding, listed, notice or silence", c.expect)
+	case wants != says:
+		return fmt.Errorf("--expect: %s makes no sense where leakguard should be %s (--leak=%s --twin=%t)", c.expect, says, c.leak, c.twin)
 	}
 	return nil
 }

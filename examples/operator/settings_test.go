@@ -42,6 +42,7 @@ func TestBadArguments(t *testing.T) {
 		{"--scale=1.1", "--scale"},
 		{"--scale=NaN", "--scale"},
 		{"--scale=x", "-scale"},
+		{"--objects=-1", "--objects"},
 		{"--duration=-1s", "--duration"},
 		{"--duration=90", "-duration"},
 		{"--duration=0 --api-outage=1s", "--api-outage"},

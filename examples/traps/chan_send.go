@@ -5,7 +5,7 @@ import "context"
 // chanSend is a result that nobody waits for any more.
 func chanSend() Trap {
 	return Trap{
-		Name: "chan-send", Row: "S1-07", Expect: ExpectAlarm, Controller: LeakyController,
+		Name: "chan-send", Row: "S1-07", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine sends its result on an unbuffered channel after the receiver gave up",
 		Culprit: siteOf(leakChanSend, ".func1"),
 		Leak:    inReconcile(leakChanSend),

@@ -5,7 +5,7 @@ import "context"
 // globalChannel is the same as chanSend on a channel that the whole process can reach: no proof by reachability finds it.
 func globalChannel() Trap {
 	return Trap{
-		Name: "global-channel", Row: "S1-07g", Expect: ExpectAlarm, Controller: LeakyController,
+		Name: "global-channel", Row: "S1-07g", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine sends on a package-level channel that nobody reads",
 		Culprit: siteOf(leakGlobalChannel, ".func1"),
 		Leak:    inReconcile(leakGlobalChannel),

@@ -12,7 +12,7 @@ import (
 // hungHTTPGet asks a server that takes the connection and never answers.
 func hungHTTPGet() Trap {
 	return Trap{
-		Name: "hung-http-get", Row: "S1-05", Expect: ExpectAlarm, Controller: LeakyController,
+		Name: "hung-http-get", Row: "S1-05", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine started in Reconcile calls http.Get, without a timeout, on a server that hangs",
 		Culprit: siteOf(getWithoutTimeout, ""),
 		Leak:    hung(getWithoutTimeout),

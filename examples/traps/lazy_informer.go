@@ -12,7 +12,7 @@ import (
 // reconcile: about nine goroutines and a watch that carry its label and stay for ever, once.
 func lazyInformer() Trap {
 	return Trap{
-		Name: "lazy-informer", Row: "X-4", Expect: ExpectSilent,
+		Name: "lazy-informer", Row: "X-4", Expect: ExpectSilent, NeedsAPI: true,
 		Title: "no leak: Reconcile reads a kind for the first time, and the manager's cache starts an informer for it",
 		Leak: func(_ context.Context, env Env) (Work, error) {
 			return Work{Reconcile: func(ctx context.Context, object Object) error {

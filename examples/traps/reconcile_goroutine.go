@@ -5,7 +5,7 @@ import "context"
 // reconcileGoroutine is the classic: a goroutine per reconcile that never looks at its context.
 func reconcileGoroutine() Trap {
 	return Trap{
-		Name: "reconcile-goroutine", Row: "S1-02", Expect: ExpectAlarm, Controller: LeakyController,
+		Name: "reconcile-goroutine", Row: "S1-02", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine started in Reconcile waits for an answer that never comes and does not look at ctx",
 		Culprit: siteOf(leakReconcileGoroutine, ".func1"),
 		Leak:    inReconcile(leakReconcileGoroutine),

@@ -5,7 +5,7 @@ import "context"
 // selectForever is the end of a goroutine that has nothing left to do and does not know it.
 func selectForever() Trap {
 	return Trap{
-		Name: "select-forever", Row: "S1-10", Expect: ExpectAlarm, Controller: LeakyController,
+		Name: "select-forever", Row: "S1-10", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine started in Reconcile ends in an empty select",
 		Culprit: siteOf(leakSelectForever, ".func1"),
 		Leak:    inReconcile(leakSelectForever),

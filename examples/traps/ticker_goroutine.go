@@ -8,7 +8,7 @@ import (
 // tickerGoroutine never sleeps long: its goroutines run again and again, so the age of their wait says nothing.
 func tickerGoroutine() Trap {
 	return Trap{
-		Name: "ticker-goroutine", Row: "S1-14b", Expect: ExpectAlarm, Controller: LeakyController,
+		Name: "ticker-goroutine", Row: "S1-14b", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine started in Reconcile ranges over a ticker that nobody stops",
 		Culprit: siteOf(leakTickerGoroutine, ".func1"),
 		Leak:    inReconcile(leakTickerGoroutine),

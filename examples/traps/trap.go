@@ -34,6 +34,19 @@ const (
 	ExpectSilent Expect = "silent"
 )
 
+// Resource is what a leak takes ever more of.
+type Resource string
+
+// What there may be ever more of.
+const (
+	// Goroutines is a leak that the stacks of goroutines show.
+	Goroutines Resource = "goroutines"
+	// Heap is a leak of memory that no goroutine waits for.
+	Heap Resource = "heap"
+	// Counted is a leak of what is on no stack and in no profile, such as descriptors or queued finalizers.
+	Counted Resource = "counted"
+)
+
 // Trap is one way to leak, or to look like a leak.
 type Trap struct {
 	// Name is what the example operator's --leak takes.
@@ -44,10 +57,19 @@ type Trap struct {
 	Title string `json:"title"`
 	// Expect is what leakguard must say.
 	Expect Expect `json:"expect"`
-	// Controller is the controller that the finding must name; empty when the leak is outside of any reconcile.
+	// Grows is what there is ever more of.
+	Grows Resource `json:"grows,omitempty"`
+	// Controller is the controller that the finding must name; empty when the leak is outside of any reconcile, or nothing
+	// tells which one it was: memory does not say who allocated it, nor an informer who added a handler.
 	Controller string `json:"controller,omitempty"`
 	// Culprit is the code that the finding must name; zero for a silent trap.
 	Culprit Site `json:"culprit,omitzero"`
+	// Also are functions that other findings about the same leak may name: library code whose goroutines it leaves behind.
+	Also []string `json:"also,omitempty"`
+	// NeedsAPI says that it works with the API server.
+	NeedsAPI bool `json:"-"`
+	// Configure changes the configuration that the operator's manager is made with; nil for no change.
+	Configure func(*rest.Config) `json:"-"`
 	// Leak sets up the leaking form, Twin the clean one, which a silent trap does not have. ctx is the life of the operator:
 	// what the set-up makes, it releases when ctx ends.
 	Leak Start `json:"-"`
@@ -83,8 +105,9 @@ type Work struct {
 type Site struct {
 	// Function is the full name, such as "github.com/leakguard/leakguard/examples/traps.leakReconcileGoroutine.func1".
 	Function string `json:"function"`
-	// File is the path as the compiler wrote it down, the same as in a stack.
-	File string `json:"file"`
+	// File is the path as the compiler wrote it down, the same as in a stack. It is empty for code of a library, which is
+	// all that the stacks of some leaks have.
+	File string `json:"file,omitempty"`
 }
 
 // All gives every trap, in the order in which they are listed. The slice is the caller's.
@@ -97,6 +120,42 @@ func All() []Trap {
 		hungHTTPGet(),
 		selectForever(),
 		backgroundGoroutine(),
+		heapMap(),
+		timerAfterFunc(),
+		contextChildren(),
+		idleWatch(),
+		unreadWatch(),
+		rangedWatch(),
+		http1Watch(),
+		endedWatch(),
+		healedWatch(),
+		cancelledWatch(),
+		informerStop(),
+		informerRestart(),
+		cachePerTenant(),
+		eventHandlers(),
+		blockedHandler(),
+		broadcaster(),
+		workQueue(),
+		fullChannel(),
+		tickerStopped(),
+		timerStopped(),
+		contextDone(),
+		httpBody(),
+		ownClientBody(),
+		ownTransport(),
+		finalizerCycle(),
+		cleanupHoldsItself(),
+		handlerClosures(),
+		oldVersions(),
+		finalizerGoroutine(),
+		blockedFinalizer(),
+		customContext(),
+		ignoredContext(),
+		statusLater(),
+		handlerGoroutines(),
+		removedHandler(),
+		restTimeout(),
 		workerPerObject(),
 		lazyInformer(),
 		sharedHTTP(),

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"regexp"
+	"runtime"
 	"runtime/pprof"
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"go.uber.org/goleak"
 
 	"github.com/leakguard/leakguard/examples/traps"
@@ -16,6 +19,11 @@ import (
 
 // The leaking halves leave goroutines behind by design, so the package has no goleak in TestMain; each twin is checked by
 // itself.
+
+func TestMain(m *testing.M) {
+	runtime.MemProfileRate = 4 << 10 // some of the traps leave little behind
+	os.Exit(m.Run())
+}
 
 func TestRegistryIsComplete(t *testing.T) {
 	t.Parallel()
@@ -32,6 +40,8 @@ func TestRegistryIsComplete(t *testing.T) {
 			t.Errorf("%s: title or leak is missing", trap.Name)
 		case silent != (trap.Twin == nil):
 			t.Errorf("%s: a trap has a twin, what is no leak has none", trap.Name)
+		case !silent && trap.Grows == "" && trap.Expect != traps.ExpectNotice:
+			t.Errorf("%s: what grows is missing", trap.Name)
 		case silent != (trap.Culprit == traps.Site{}) || silent && trap.Controller != "":
 			t.Errorf("%s: a trap has a culprit, what is no leak has none", trap.Name)
 		case !silent && trap.Row == "":
@@ -79,7 +89,7 @@ func run(t *testing.T, start traps.Start) (stop func()) {
 // A finding is compared with the culprit that a trap declares, so that must be where its goroutine really is.
 func TestCulpritsAreInTheStacks(t *testing.T) {
 	for _, trap := range traps.All() {
-		if trap.Expect != traps.ExpectAlarm {
+		if trap.Grows != traps.Goroutines || trap.Culprit.File == "" || trap.NeedsAPI {
 			continue
 		}
 		t.Run(trap.Name, func(t *testing.T) {
@@ -90,6 +100,7 @@ func TestCulpritsAreInTheStacks(t *testing.T) {
 			// The goroutine has to get there, and one of the traps starts its first after a second.
 			for range 100 {
 				dump.Reset()
+				runtime.GC() // one of the traps is a finalizer
 				if err := pprof.Lookup("goroutine").WriteTo(&dump, 2); err != nil {
 					t.Fatal(err)
 				}
@@ -103,9 +114,86 @@ func TestCulpritsAreInTheStacks(t *testing.T) {
 	}
 }
 
+// inUse gives the bytes that a function and what it calls have allocated and that are alive.
+func inUse(t *testing.T, function string) int64 {
+	t.Helper()
+	for range 3 { // a profile knows of allocations that two collections have seen
+		runtime.GC()
+	}
+	var compressed bytes.Buffer
+	if err := pprof.Lookup("heap").WriteTo(&compressed, 0); err != nil {
+		t.Fatal(err)
+	}
+	heap, err := profile.Parse(&compressed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, sample := range heap.Sample {
+		if hasFunction(sample, function) {
+			total += sample.Value[len(sample.Value)-1]
+		}
+	}
+	return total
+}
+
+func hasFunction(sample *profile.Sample, function string) bool {
+	for _, location := range sample.Location {
+		for _, line := range location.Line {
+			if line.Function.Name == function {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// What leaks memory must keep what its culprit allocates, and its twin must not.
+func TestCulpritsAreInTheHeap(t *testing.T) {
+	const rollouts = 16
+	grown := func(start traps.Start, function string) int64 {
+		life, end := context.WithCancel(t.Context())
+		defer end()
+		work, err := start(life, traps.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reconcile := func() {
+			if err := work.Reconcile(t.Context(), traps.Object{Namespace: "default", Name: "web"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reconcile()
+		before := inUse(t, function)
+		for range rollouts {
+			reconcile()
+		}
+		after := inUse(t, function)
+		runtime.KeepAlive(work)
+		return after - before
+	}
+	for _, trap := range traps.All() {
+		if trap.Grows != traps.Heap {
+			continue
+		}
+		t.Run(trap.Name, func(t *testing.T) {
+			const mib = 1 << 20
+			if got := grown(trap.Leak, trap.Culprit.Function); got < 4*mib {
+				t.Errorf("%d rollouts left %d bytes behind, want 4 MiB or more", rollouts, got)
+			}
+			if trap.Twin == nil {
+				return
+			}
+			if got := grown(trap.Twin, trap.Culprit.Function); got > mib {
+				t.Errorf("the twin left %d bytes behind after %d rollouts, want less than 1 MiB", got, rollouts)
+			}
+		})
+	}
+}
+
 func TestTwinsLeaveNothingBehind(t *testing.T) {
 	for _, trap := range traps.All() {
-		if trap.Twin == nil {
+		if trap.Twin == nil || trap.NeedsAPI { // the operator's tests run those
 			continue
 		}
 		t.Run(trap.Name, func(t *testing.T) {
