@@ -34,6 +34,15 @@ type part struct {
 	count int
 }
 
+// groups are the groups of a match.
+func (m *match) groups() []*Group {
+	out := make([]*Group, 0, len(m.parts))
+	for _, p := range m.parts {
+		out = append(out, p.group)
+	}
+	return out
+}
+
 func newAnalyzer(dumps []*Dump, o Options) *analyzer {
 	a := &analyzer{options: o, dumps: dumps}
 	for _, d := range dumps {

@@ -161,7 +161,7 @@ func (a *analyzer) history(m *match) []int {
 // judgeHistory lets the earlier dumps speak.
 func (a *analyzer) judgeHistory(m *match, j *judgement, counts []int) {
 	r := m.rule.rule
-	grown := grownCounts(counts)
+	grown := grownCounts(counts) && a.context.started.covers(counts[len(counts)-1]-counts[0], m.groups()...)
 	switch {
 	case grown:
 		a.judgeGrown(m, j, counts)

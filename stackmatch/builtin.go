@@ -67,13 +67,21 @@ func lockRules() []Rule {
 func lockWaitRules() []Rule {
 	return []Rule{
 		{
+			ID: "GOR-110", Title: "a pile at a lock grows", Severity: SeverityWarning,
+			Categories: []string{"lock-contention"},
+			Doc:        "Goroutines pile up at a lock whose holder works, and between the dumps they have become twice as many: the work is slower than its callers, or the lock is never given back.",
+			Sources:    []string{"sync.Mutex"},
+			Advice:     "Move the request or the loop out of the critical section, or shard the lock; look for a path without Unlock.",
+			Verdict:    VerdictLeak, Match: Match{Predicate: "lock-pile-doubled"},
+		},
+		{
 			ID: "GOR-105", Title: "a lock is held during slow work", Severity: SeverityWarning,
 			Categories: []string{"lock-contention"},
 			Doc: "Goroutines pile up at a lock whose holder runs, sleeps or waits for the network. They drain when the work is done; the pile is load, " +
 				"and grows without end only when the work is slower than the callers.",
 			Sources: []string{"sync.Mutex"},
 			Advice:  "Move the request or the loop out of the critical section, or shard the lock.",
-			Verdict: VerdictSuspect, Growing: VerdictLeak, Match: Match{Predicate: "lock-held-while-working"},
+			Verdict: VerdictSuspect, Growing: VerdictSuspect, Match: Match{Predicate: "lock-held-while-working"},
 		},
 		{
 			ID: "GOR-107", Title: "a lock has been held for minutes during slow work", Severity: SeverityCritical,

@@ -42,7 +42,7 @@ func httpRules() []Rule {
 			Sources: []string{"elastic/cloud-on-k8s#854", "net/http.Transport.MaxIdleConnsPerHost"},
 			Advice:  "Make one http.Client and Transport and share it; where that cannot be, call CloseIdleConnections when done and set IdleConnTimeout.",
 			Verdict: VerdictSuspect, Growing: VerdictLeak, Trap: "S2-13c/d", Blame: "net/http.(*Transport).dialConn", Companions: []Pattern{writeLoop},
-			Match: Match{Frames: []Pattern{Exact("bufio.(*Reader).Peek"), readLoop}, MinCount: 26},
+			Match: Match{Frames: []Pattern{Exact("bufio.(*Reader).Peek"), readLoop}, MinCount: 26, Predicate: "more-idle-than-in-flight"},
 		},
 	}
 }
@@ -50,6 +50,7 @@ func httpRules() []Rule {
 // requestRules are about requests and listeners.
 func requestRules() []Rule {
 	writeLoop := Exact("net/http.(*persistConn).writeLoop")
+	roundTrip := Regexp(`^net/http\.\(\*(persistConn|http2ClientConn)\)\.roundTrip$|http2\.\(\*ClientConn\)\.(RoundTrip|roundTrip)$`)
 	return []Rule{
 		{
 			ID: "GOR-205", Title: "HTTP/2 connections pile up", Severity: SeverityWarning,
@@ -69,16 +70,25 @@ func requestRules() []Rule {
 			Sources: []string{"net/http.Client.Timeout"},
 			Advice:  "Pass a context with a deadline to http.NewRequestWithContext, or set Client.Timeout.",
 			Verdict: VerdictLeak, Enough: 3, Trap: "S1-05", Companions: []Pattern{writeLoop},
-			Match: Match{Frames: []Pattern{Regexp(`^net/http\.\(\*(persistConn|http2ClientConn)\)\.roundTrip$|http2\.\(\*ClientConn\)\.(RoundTrip|roundTrip)$`)}, MinWait: minutes(10)},
+			Match: Match{Frames: []Pattern{roundTrip}, MinWait: minutes(10)},
 		},
 		{
 			ID: "GOR-206", Title: "many HTTP requests wait for their answer", Severity: SeverityWarning,
 			Categories: []string{"http-no-timeout"},
-			Doc:        "Twenty or more requests of one place wait for the response's header. Without the age of the waits it may be load.",
+			Doc:        "Twenty or more requests of one place wait for the response's header, some for two minutes or longer.",
 			Sources:    []string{"net/http.Client.Timeout"},
 			Advice:     "Pass a context with a deadline to http.NewRequestWithContext, or set Client.Timeout.",
 			Verdict:    VerdictSuspect, Growing: VerdictLeak, Trap: "S1-05", Companions: []Pattern{writeLoop},
-			Match: Match{Frames: []Pattern{Regexp(`^net/http\.\(\*(persistConn|http2ClientConn)\)\.roundTrip$|http2\.\(\*ClientConn\)\.(RoundTrip|roundTrip)$`)}, MinCount: 20},
+			Match: Match{Frames: []Pattern{roundTrip}, MinCount: 20, MinWait: minutes(2)},
+		},
+		{
+			ID: "GOR-208", Title: "a crowd of HTTP requests waits for answers", Severity: SeverityInfo,
+			Categories: []string{"http-no-timeout"},
+			Doc:        "A hundred or more requests of one place wait for the response's header. Without the age of the waits it may be load.",
+			Sources:    []string{"net/http.Client.Timeout"},
+			Advice:     "Bound the requests in flight, and give each a deadline.",
+			Verdict:    VerdictSuspect, Growing: VerdictSuspect, Trap: "S1-05", Companions: []Pattern{writeLoop},
+			Match: Match{Frames: []Pattern{roundTrip}, MinCount: 100},
 		},
 		{
 			ID: "GOR-207", Title: "listeners are not closed", Severity: SeverityWarning,

@@ -10,14 +10,14 @@ func grpcRules() []Rule {
 				"They stay when an error path returns without Close. No frame is etcd's own; what tells is that its connections resolve no names by DNS, as other targets without DNS do not either.",
 			Sources: []string{"kubernetes-sigs/cluster-api#3482", "kubernetes-sigs/cluster-api#6540", "aws/etcdadm-controller#42"},
 			Advice:  "Close the clientv3.Client on every path, or keep one for each cluster.",
-			Verdict: VerdictLeak, Enough: 50, Blame: "google.golang.org/grpc/internal/transport.NewHTTP2Client",
+			Verdict: VerdictLeak, Enough: 30, Blame: "google.golang.org/grpc/internal/transport.NewHTTP2Client",
 			Companions: []Pattern{
 				Exact("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"),
 				Regexp(`^google\.golang\.org/grpc/internal/transport\.(\(\*loopyWriter\)\.run|\(\*http2Client\)\.keepalive)$`),
 				Regexp(`^google\.golang\.org/grpc\.\(\*(ccBalancerWrapper|ccResolverWrapper|addrConn)\)\.`),
 				Prefix("google.golang.org/grpc/internal/resolver/"),
 			},
-			Match: Match{Frames: []Pattern{Exact("google.golang.org/grpc/internal/transport.(*http2Client).reader")}, MinCount: 20, Predicate: "like-etcd-clients"},
+			Match: Match{Frames: []Pattern{Exact("google.golang.org/grpc/internal/transport.(*http2Client).reader")}, MinCount: 10, Predicate: "like-etcd-clients"},
 		},
 		{
 			ID: "GOR-401", Title: "gRPC client connections are not closed", Severity: SeverityWarning,

@@ -20,6 +20,7 @@ type Context struct {
 	earlier []map[string]int
 	before  []census
 	now     map[string]int
+	started growth // by what the goroutines were started for, whatever they do now
 	groups  []Group
 	warmUp  bool
 	roots   map[string]siblings
@@ -60,6 +61,7 @@ func NewContext(groups []Group, o ContextOptions) *Context {
 	}
 	if len(o.Earlier) > 0 {
 		c.now = shapeCounts(groups)
+		c.started = growth{first: rootCounts(o.Earlier[0]), now: rootCounts(groups)}
 		for _, before := range o.Earlier {
 			c.earlier = append(c.earlier, shapeCounts(before))
 			c.before = append(c.before, takeCensus(newWaiters(before)))

@@ -11,6 +11,7 @@ type census struct {
 	priorityQueues, broadcasters         int
 	sinkThrottled, etcdClients           int
 	grpcConns, resolvers, requests       int
+	inFlight, alarms                     int
 }
 
 // takeCensus counts all groups.
@@ -47,6 +48,8 @@ func (c *census) count(g *Group, w *waiter) {
 	c.grpcConns += n * min(seen.grpcConns, 1)
 	c.resolvers += n * min(seen.resolvers, 1)
 	c.requests += n * min(seen.requests, 1)
+	c.inFlight += n * min(seen.inFlight, 1)
+	c.alarms += n * min(seen.alarms, 1)
 }
 
 // part notes what one frame says about its goroutine.
@@ -62,6 +65,8 @@ func (c *census) part(name string, i int, w *waiter) {
 		c.etcdClients++
 	case strings.HasPrefix(name, "google.golang.org/grpc"):
 		c.grpcPart(name)
+	case name == "testing.(*M).startAlarm.func1":
+		c.alarms++
 	case name == "k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop":
 		c.broadcasters++
 	case name == "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive":
@@ -107,6 +112,8 @@ func (c *census) httpPart(name string, i int, w *waiter) {
 	switch name {
 	case "net/http.serverHandler.ServeHTTP":
 		c.requests++
+	case "net/http.(*persistConn).roundTrip":
+		c.inFlight++
 	case "net/http.(*bodyEOFSignal).Read":
 		c.bodyReaders++
 	case "net/http.(*persistConn).readLoop":

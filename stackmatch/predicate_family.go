@@ -18,6 +18,10 @@ func familyPredicates() []Predicate {
 		{Name: "more-idle-than-one-pool", Doc: "More than a hundred connections are idle, which one http.DefaultTransport never keeps.", holds: func(_ *Group, in *Context) bool {
 			return in.census.idleConns > 100
 		}},
+		{Name: "more-idle-than-in-flight", Doc: "More than fifty connections wait for the next answer beyond those whose request is in flight, which wait in the same stack; twenty-six when they have grown or waited for minutes.", holds: func(g *Group, in *Context) bool {
+			idle := in.census.idleConns - in.census.inFlight
+			return idle > 50 || idle >= 26 && (g.Oldest >= minutes(5) || in.grown(g))
+		}},
 		{Name: "body-without-reader", Doc: "More connections wait for the end of a response body than goroutines read one.", holds: func(_ *Group, in *Context) bool {
 			return in.census.unreadBodies > in.census.bodyReaders
 		}},

@@ -3,13 +3,21 @@ package stackmatch
 import (
 	"strings"
 	"time"
+
+	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
 // growthPredicates compare a group with itself in earlier dumps. With one dump none of them holds.
 func growthPredicates() []Predicate {
 	return []Predicate{
-		{Name: "grown", Doc: "The stack has at least three and a quarter more goroutines than in the first dump and never fewer in between; of a new stack there must be ten, and the first dump must not be of a process that was just starting.", holds: func(g *Group, in *Context) bool {
+		{Name: "grown", Doc: "The stack has at least three and a quarter more goroutines than in the first dump and never fewer in between, and goroutines were started for it, not only moved there; of a new stack there must be ten, and the first dump must not be of a process that was just starting.", holds: func(g *Group, in *Context) bool {
 			return in.grown(g)
+		}},
+		{Name: "doubled-user-code", Doc: "As grown-user-code, and the stack has twice as many goroutines as in the first dump, and twenty more.", holds: func(g *Group, in *Context) bool {
+			return in.doubled(g) && userCode(g, in)
+		}},
+		{Name: "test-timed-out", Doc: "The dump is that of a test binary whose time is up.", holds: func(_ *Group, in *Context) bool {
+			return in.census.alarms > 0
 		}},
 		{Name: "grown-user-code", Doc: "As grown, and the stack or its creator is user code.", holds: func(g *Group, in *Context) bool {
 			return in.grown(g) && userCode(g, in)
@@ -78,7 +86,50 @@ func (c *Context) grown(g *Group) bool {
 	if counts[0] == 0 && (g.Count < 10 || c.warmUp && len(counts) == 2) {
 		return false // everything is new to a process that has just started
 	}
-	return grownCounts(counts)
+	return grownCounts(counts) && c.started.covers(counts[len(counts)-1]-counts[0], g)
+}
+
+// growth is how many goroutines were started for each function in the first dump and are there now.
+type growth struct{ first, now map[string]int }
+
+// rootCounts sums the goroutines by the function that they were started for.
+func rootCounts(groups []Group) map[string]int {
+	out := make(map[string]int)
+	for i := range groups {
+		out[startedFor(&groups[i])] += groups[i].Count
+	}
+	return out
+}
+
+// startedFor names the function that a group's goroutines were started for; empty when it has no frames.
+func startedFor(g *Group) string { return plainName(frame.Root(g.Stack).Function) }
+
+// covers reports whether half of the growth of some groups at least is of goroutines that were started since. The workers
+// of a pool are now in this stack and now in that one without being more.
+func (x growth) covers(more int, groups ...*Group) bool {
+	seen := make(map[string]bool, len(groups))
+	total := 0
+	for _, g := range groups {
+		root := startedFor(g)
+		if root == "" {
+			return true
+		}
+		if !seen[root] {
+			seen[root] = true
+			total += x.now[root] - x.first[root]
+		}
+	}
+	return total*2 >= more
+}
+
+// doubled reports whether a stack has grown to twice as many and twenty more: load comes and goes by less.
+func (c *Context) doubled(g *Group) bool {
+	if !c.grown(g) {
+		return false
+	}
+	counts := c.history(g)
+	first, last := counts[0], counts[len(counts)-1]
+	return last >= 2*first && last-first >= 20
 }
 
 // startedAfter reports whether the first dump was taken while the process started: it has less than half of the

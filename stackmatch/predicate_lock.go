@@ -1,6 +1,7 @@
 package stackmatch
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ func lockPredicates() []Predicate {
 		{Name: "lock-held-by-waiter", Doc: "A goroutine in the same critical section is itself blocked for as long as its victims, or the group is one of them.", holds: kind(clusterDeadlock)},
 		{Name: "lock-holder-unknown", Doc: "Goroutines have waited for a lock for two minutes or longer, and no goroutine shows that it holds it.", holds: kind(clusterOrphan)},
 		{Name: "lock-held-while-working", Doc: "Goroutines wait for a lock whose holder runs or waits for the network.", holds: kind(clusterContention)},
+		{Name: "lock-pile-doubled", Doc: "As lock-held-while-working, and of one of its stacks there are twice as many goroutines as in the first dump, and twenty more.", holds: func(g *Group, in *Context) bool {
+			return kind(clusterContention)(g, in) && slices.ContainsFunc(in.locks.of[g].members, in.doubled)
+		}},
 		{Name: "lock-held-for-minutes", Doc: "Goroutines have waited two minutes or longer for a lock whose holder runs or waits for the network.", holds: kind(clusterSlow)},
 		{Name: "behind-blocked-ticket", Doc: "Goroutines wait on a sync.Cond in a function in which another goroutine is blocked elsewhere, or the group is that other.", holds: func(g *Group, in *Context) bool {
 			_, ok := in.piles[g]
