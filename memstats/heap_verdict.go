@@ -1,6 +1,7 @@
 package memstats
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -133,11 +134,20 @@ func WorstOutcome(findings []Finding) (worst Outcome) {
 	return worst
 }
 
-// SortHeaps puts profiles into time order when all of them carry a time, as binary ones do; otherwise they keep their
-// order.
+// SortHeaps puts profiles into time order: by their time when all of them carry one, as binary ones do, else by how
+// much was allocated until then when all of them say so and the number of GC cycles agrees, as text ones of one process
+// do. Otherwise they keep their order.
 func SortHeaps(profiles []*Heap) {
-	if slices.ContainsFunc(profiles, func(h *Heap) bool { return h.Time.IsZero() }) {
+	if !slices.ContainsFunc(profiles, func(h *Heap) bool { return h.Time.IsZero() }) {
+		slices.SortStableFunc(profiles, func(a, b *Heap) int { return a.Time.Compare(b.Time) })
 		return
 	}
-	slices.SortStableFunc(profiles, func(a, b *Heap) int { return a.Time.Compare(b.Time) })
+	if slices.ContainsFunc(profiles, func(h *Heap) bool { return h.TotalAlloc == 0 }) {
+		return
+	}
+	sorted := slices.Clone(profiles)
+	slices.SortStableFunc(sorted, func(a, b *Heap) int { return cmp.Compare(a.TotalAlloc, b.TotalAlloc) })
+	if slices.IsSortedFunc(sorted, func(a, b *Heap) int { return cmp.Compare(a.NumGC, b.NumGC) }) {
+		copy(profiles, sorted)
+	}
 }

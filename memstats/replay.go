@@ -27,13 +27,12 @@ type SeriesVerdict struct {
 	Role    Role    `json:"-"`
 	Shape   Shape   `json:"shape"`
 	PerHour float64 `json:"per_hour"`
-	// Since is when the growth or the step began, nil when there is none; SinceSeconds the same in the recording's
-	// own seconds.
-	Since        *time.Time `json:"since"`
-	SinceSeconds *float64   `json:"since_seconds,omitempty"`
-	Outcome      Outcome    `json:"verdict"`
-	Reason       string     `json:"reason"`
-	Verdict      Verdict    `json:"-"`
+	// Since is when the growth or the step began, nil when there is none. A recording whose seconds begin at zero
+	// begins in 1970.
+	Since   *time.Time `json:"since"`
+	Reason  string     `json:"reason"`
+	Outcome Outcome    `json:"-"`
+	Verdict Verdict    `json:"-"`
 }
 
 // Event is a change of a verdict during a replay.

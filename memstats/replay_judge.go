@@ -143,8 +143,7 @@ func (r *replay) result() ReplayResult {
 		s := SeriesVerdict{Name: c.name, Role: c.role, Shape: v.Shape, PerHour: v.PerHour, Outcome: v.Outcome, Reason: v.Reason, Verdict: v}
 		if !v.Since.IsZero() {
 			since := v.Since.UTC()
-			seconds := float64(since.UnixNano()) / 1e9
-			s.Since, s.SinceSeconds = &since, &seconds
+			s.Since = &since
 		}
 		result.Series = append(result.Series, s)
 		result.Verdict = max(result.Verdict, v.Outcome)

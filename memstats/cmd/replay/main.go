@@ -5,10 +5,20 @@
 //
 // A FILE is a series (CSV with a header line, or JSON with columns and rows; one column is named t, time, timestamp
 // or ts), or a heap profile (binary, or the text of debug=1). Each may be compressed with gzip; "-" is the standard
-// input. Several heap profiles are compared in time order, or in the order given when they do not carry their time.
+// input. Several heap profiles are compared in time order: by the time that binary ones carry, by the MemStats that
+// text ones end with, else as given.
 //
-// The output is the verdict over time as text, with -o json one object, with -o svg a chart. The exit status is 0
-// when nothing is wrong, 1 when there are findings, 2 when the arguments or an input cannot be used.
+// The output is the verdict over time as text, with -o svg a chart, with -o json one object:
+//
+//	{"verdict": "leak|suspect|benign",
+//	 "series": [{"name", "shape", "per_hour", "since", "reason"}],
+//	 "findings": [{"schema", "fingerprint", "rule", "category", "verdict", "culprit", "reason", …}]}
+//
+// since is a time, or null; a recording whose seconds begin at zero begins in 1970. With -limit there is
+// "time_to_limit", in nanoseconds, too, when memory grows.
+//
+// The exit status is 0 when nothing is wrong, 1 when there are findings, 2 when the arguments or an input cannot be
+// used.
 package main
 
 import (

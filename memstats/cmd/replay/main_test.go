@@ -6,8 +6,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -130,8 +132,41 @@ func TestJSON(t *testing.T) {
 	if !culprit {
 		t.Errorf("no finding names the reconciler: %+v", got.Findings)
 	}
-	if _, out, _ := call(t, flatCSV, "-o", "json", "-"); !strings.Contains(out, `"findings": []`) {
+	checkKeys(t, out)
+	if _, out, _ := call(t, flatCSV, "-o", "json", "-"); !strings.Contains(out, `"findings": []`) || !strings.Contains(out, `"since": null`) {
 		t.Errorf("findings are not an empty list: %s", out)
+	}
+}
+
+// checkKeys wants exactly the keys that the package comment promises.
+func checkKeys(t *testing.T, out string) {
+	t.Helper()
+	var raw map[string]any
+	if err := json.Unmarshal([]byte(out), &raw); err != nil {
+		t.Fatal(err)
+	}
+	keys := func(v any) []string { return slices.Sorted(maps.Keys(v.(map[string]any))) }
+	first := func(name string) any { return raw[name].([]any)[0] }
+	for _, tt := range []struct {
+		got  []string
+		want string
+	}{
+		{keys(raw), "findings series time_to_limit verdict"},
+		{keys(first("series")), "name per_hour reason shape since"},
+		{keys(first("findings")), "advice category count culprit fingerprint first_seen last_seen per_hour reason rule schema severity verdict"},
+	} {
+		if got := strings.Join(tt.got, " "); got != tt.want {
+			t.Errorf("keys %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestHeapsInAnyOrder gives the profiles of one process in the wrong order: their MemStats say which is older.
+func TestHeapsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	status, out, _ := call(t, "", corpus(t, "C45-karpenter-metric-labels.t1.heap.debug1.txt", "C45-karpenter-metric-labels.t0.heap.debug1.txt")...)
+	if status != exitFindings || !strings.Contains(out, "verdict: leak") {
+		t.Errorf("status %d, want 1 and a leak: %s", status, out)
 	}
 }
 
