@@ -17,28 +17,34 @@ func BenchmarkScope(b *testing.B) {
 	b.Run("pprof.Do", func(b *testing.B) {
 		b.ReportAllocs()
 		ctx, n := b.Context(), uint64(1<<40)
+		done := reportCPU(b)
 		for b.Loop() {
 			n++
 			pprof.Do(ctx, pprof.Labels(probes.LabelController, "app", probes.LabelReconcile, strconv.FormatUint(n, 36)), func(context.Context) {})
 		}
+		done()
 	})
 	b.Run("exact", func(b *testing.B) {
 		b.ReportAllocs()
 		ctx, scope := b.Context(), probes.NewScopes().Scope("app")
+		done := reportCPU(b)
 		for b.Loop() {
 			_, span := scope.Begin(ctx, scope.Object("ns", "name"))
 			span.End()
 		}
+		done()
 	})
 	b.Run("low cardinality", func(b *testing.B) {
 		b.ReportAllocs()
 		scopes := probes.NewScopes()
 		scopes.SetLowCardinality(true)
 		ctx, scope := b.Context(), scopes.Scope("app")
+		done := reportCPU(b)
 		for b.Loop() {
 			_, span := scope.Begin(ctx, scope.Object("ns", "name"))
 			span.End()
 		}
+		done()
 	})
 }
 
@@ -61,6 +67,7 @@ func BenchmarkTransport(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			done := reportCPU(b)
 			for b.Loop() {
 				resp, err := tt.rt.RoundTrip(r)
 				if err != nil {
@@ -68,6 +75,7 @@ func BenchmarkTransport(b *testing.B) {
 				}
 				_ = resp.Body.Close()
 			}
+			done()
 		})
 	}
 }

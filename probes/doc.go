@@ -24,7 +24,7 @@
 //
 // # Cost
 //
-// Begin and End together cost a third more than [pprof.Do] with two labels, and with low cardinality less than half of it and
+// Begin and End together cost about half more than [pprof.Do] with two labels, and with low cardinality less than half of it and
 // one allocation (BenchmarkScope). A round trip costs under 1 µs more (BenchmarkTransport). Reading a Set costs what its
 // probes cost: a Transport some µs for each open body's distinct stack, a Process a readlink for each open file.
 //
