@@ -184,6 +184,9 @@ func (a *analyzer) judgeGrown(m *match, j *judgement, counts []int) {
 	switch {
 	case plateau(counts) && r.undecided(m.units()):
 		j.because("grew %s and then stood still, which a pool does too", steps(counts))
+	case r.Match.Predicate == "doubled-user-code" && a.comeAndGo(m):
+		j.verdict = VerdictSuspect
+		j.because("grew %s, but most goroutines of the first dump are gone: they come and go", steps(counts))
 	default:
 		j.verdict = r.VerdictFor(m.units(), true)
 		j.because("grew %s", steps(counts))
@@ -209,31 +212,49 @@ func (a *analyzer) saidBefore(m *match) bool {
 
 // turnover says whether other goroutines stand in the place of a tenth of the old ones or more, when ids tell.
 func (a *analyzer) turnover(m *match) string {
-	last := len(a.dumps) - 1
-	ids := func(at int) map[uint64]bool {
-		out := make(map[uint64]bool)
-		for _, lead := range m.leaders {
-			for _, g := range a.byShape[at][shapeKey(lead)] {
-				for _, member := range g.Members {
-					if member < len(a.dumps[at].Goroutines) {
-						out[a.dumps[at].Goroutines[member].ID] = true
-					}
-				}
-			}
-		}
-		return out
-	}
-	before, now := ids(0), ids(last)
-	same := 0
-	for id := range now {
-		if before[id] {
-			same++
-		}
-	}
+	before, now := a.ids(m, 0), a.ids(m, len(a.dumps)-1)
+	same := common(before, now)
 	if len(before) == 0 || (len(now)-same)*10 < len(now) {
 		return ""
 	}
 	return fmt.Sprintf(", and %d of %d are not those of the first dump", len(now)-same, len(now))
+}
+
+// comeAndGo reports whether most goroutines of the first dump are gone while others of unknown age have come, when ids
+// tell: a burst.
+func (a *analyzer) comeAndGo(m *match) bool {
+	const enough = 3
+	if m.leaders[0].Oldest > 0 {
+		return false
+	}
+	before := a.ids(m, 0)
+	return len(before) >= enough && common(before, a.ids(m, len(a.dumps)-1))*2 < len(before)
+}
+
+// ids are the ids of the goroutines of a dump with the shapes of a match.
+func (a *analyzer) ids(m *match, at int) map[uint64]bool {
+	out := make(map[uint64]bool)
+	for _, lead := range m.leaders {
+		for _, g := range a.byShape[at][shapeKey(lead)] {
+			for _, member := range g.Members {
+				if member < len(a.dumps[at].Goroutines) {
+					out[a.dumps[at].Goroutines[member].ID] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// common counts the ids that both have.
+func common(a, b map[uint64]bool) int {
+	n := 0
+	for id := range b {
+		if a[id] {
+			n++
+		}
+	}
+	return n
 }
 
 // judgeObjects compares with the number of live objects.

@@ -8,7 +8,7 @@ func Builtin() []Rule {
 	return slices.Concat(
 		lockRules(), lockWaitRules(), httpRules(), requestRules(), watchRules(), eventRules(),
 		handlerRules(), informerRules(), sessionRules(), queueRules(), grpcRules(), libraryRules(), threadRules(),
-		harmlessRules(), servedRules(), waitRules(), stuckRules(), growthRules(), pileRules(),
+		harmlessRules(), servedRules(), waitRules(), stuckRules(), hungRules(), growthRules(), pileRules(),
 	)
 }
 

@@ -53,7 +53,7 @@ func waitRules() []Rule {
 	}
 }
 
-// stuckRules are about goroutines that are blocked in sends, proved lost or stuck in a reconcile.
+// stuckRules are about goroutines that are blocked in sends, or proved lost.
 func stuckRules() []Rule {
 	return []Rule{
 		{
@@ -101,6 +101,12 @@ func stuckRules() []Rule {
 			Verdict:    VerdictLeak, Trap: "S1-02",
 			Match: Match{Predicate: "proved-leaked"},
 		},
+	}
+}
+
+// hungRules are about reconciles that do not end.
+func hungRules() []Rule {
+	return []Rule{
 		{
 			ID: "GOR-510", Title: "a reconcile has hung for an hour", Severity: SeverityCritical,
 			Categories: []string{"reconcile-hung"},

@@ -13,7 +13,7 @@ func growthPredicates() []Predicate {
 		{Name: "grown", Doc: "The stack has at least three and a quarter more goroutines than in the first dump and never fewer in between, and goroutines were started for it, not only moved there; of a new stack there must be ten, and the first dump must not be of a process that was just starting.", holds: func(g *Group, in *Context) bool {
 			return in.grown(g)
 		}},
-		{Name: "doubled-user-code", Doc: "As grown-user-code, and the stack has twice as many goroutines as in the first dump, and twenty more.", holds: func(g *Group, in *Context) bool {
+		{Name: "doubled-user-code", Doc: "As grown-user-code, and the stack has twice as many goroutines as in the first dump, which has some, and twenty more; profiles need three dumps.", holds: func(g *Group, in *Context) bool {
 			return in.doubled(g) && userCode(g, in)
 		}},
 		{Name: "test-timed-out", Doc: "The dump is that of a test binary whose time is up.", holds: func(_ *Group, in *Context) bool {
@@ -122,14 +122,15 @@ func (x growth) covers(more int, groups ...*Group) bool {
 	return total*2 >= more
 }
 
-// doubled reports whether a stack has grown to twice as many and twenty more: load comes and goes by less.
+// doubled reports whether a stack has grown to twice as many and twenty more: load comes and goes by less. Profiles,
+// which do not tell old goroutines from new ones, need a third dump against bursts.
 func (c *Context) doubled(g *Group) bool {
-	if !c.grown(g) {
+	if !c.grown(g) || len(c.members) == 0 && len(c.earlier) < 2 {
 		return false
 	}
 	counts := c.history(g)
 	first, last := counts[0], counts[len(counts)-1]
-	return last >= 2*first && last-first >= 20
+	return first > 0 && last >= 2*first && last-first >= 20
 }
 
 // startedAfter reports whether the first dump was taken while the process started: it has less than half of the

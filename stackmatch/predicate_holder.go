@@ -148,11 +148,11 @@ func (a *lockHolder) kind(exact bool, oldest time.Duration) clusterKind {
 	return clusterContention
 }
 
-// circular reports whether the holder is parked where its victims came from, or, in a dump without minutes and
-// reasons, is parked at all.
+// circular reports whether the holder is parked where its victims came from, or, in a dump without reasons, has frames
+// that show that it is parked at all: without them it may well run.
 func (a *lockHolder) circular() bool {
 	if a.group.WaitReason == "" {
-		return true
+		return a.leaf > 0
 	}
 	return strings.HasPrefix(a.group.WaitReason, "chan") && slices.Contains(a.victim.names[a.victim.leaf:], a.names[a.leaf])
 }
