@@ -16,7 +16,7 @@ const (
 )
 
 // growthTable follows the number of goroutines of each place that is not judged as orphans: goroutines without the
-// label of a reconcile. The cheap profile has no goroutine ids, so a goroutine is counted as an ordinal of its place,
+// label of a reconcile, and pooled connections, whose label says no more than who opened them. The cheap profile has no goroutine ids, so a goroutine is counted as an ordinal of its place,
 // alive while the count stays above it.
 type growthTable struct {
 	timing  timing
@@ -69,14 +69,15 @@ func (t *growthTable) observe(ev *Evidence) {
 	t.started = true
 }
 
-// take counts a group that has no label of a span, or one of a span that works on no object, as in low-cardinality mode.
+// take counts a group that has no label of a span, or one of a span that works on no object, as in low-cardinality mode;
+// and those of a span that do not belong to it.
 func (t *growthTable) take(g *stackmatch.Group) {
-	if value, labelled := g.Label(probes.LabelReconcile); labelled {
+	root := frame.Root(g.Stack).Function
+	if value, labelled := g.Label(probes.LabelReconcile); labelled && !mustNotGrow(root) {
 		if id, ok := probes.ParseSpanID(value); ok && id.Object != 0 {
 			return
 		}
 	}
-	root := frame.Root(g.Stack).Function
 	if root == "" || isServer(root) {
 		return
 	}
