@@ -1,11 +1,15 @@
 package memstats_test
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/pprof/profile"
 
 	"github.com/leakguard/leakguard/memstats"
 )
@@ -15,6 +19,7 @@ func FuzzReadHeapText(f *testing.F) {
 		f.Add(readGzip(f, path))
 	}
 	f.Add([]byte(smallHeap))
+	f.Add([]byte("heap profile: 1: 1 [1: 1] @ heap/9223372036854775807\n9: 1 [9: 1] @ 0x1\n"))
 	f.Add([]byte("heap profile: 1: 1 [1: 1] @ heap/1\n9223372036854775807: 1 [0: 9223372036854775807] @\n#\t\t\t\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = append([]byte("heap profile:"), strings.TrimPrefix(string(data), "heap profile:")...)
@@ -24,6 +29,43 @@ func FuzzReadHeapText(f *testing.F) {
 		}
 		if err != nil && !errors.Is(err, memstats.ErrHeapProfile) {
 			t.Fatalf("error %v is no ErrHeapProfile", err)
+		}
+		for _, s := range h.Sites {
+			for _, v := range []float64{s.InuseBytes, s.InuseObjects, s.AllocBytes, s.AllocObjects, s.Sampled} {
+				if !(v >= 0) || math.IsInf(v, 0) {
+					t.Fatalf("site %+v", s)
+				}
+			}
+		}
+		memstats.JudgeHeap([]*memstats.Heap{h}, memstats.HeapOptions{})
+		memstats.JudgeHeap([]*memstats.Heap{h, h, h}, memstats.HeapOptions{Every: time.Hour})
+	})
+}
+
+// FuzzReadHeapBinary changes the bytes of a real profile of this process and of one with extreme numbers.
+func FuzzReadHeapBinary(f *testing.F) {
+	var own bytes.Buffer
+	if err := pprof.Lookup("heap").WriteTo(&own, 0); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(own.Bytes())
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
+		Sample:     []*profile.Sample{{Value: []int64{math.MaxInt64, 1}}, {Value: []int64{1, math.MaxInt64}}, {Value: []int64{-1, -1}}},
+		Period:     math.MaxInt64,
+	}
+	var extreme bytes.Buffer
+	if err := p.WriteUncompressed(&extreme); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(extreme.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := memstats.ReadHeap(data)
+		if err != nil {
+			if !errors.Is(err, memstats.ErrHeapProfile) {
+				t.Fatalf("error %v is no ErrHeapProfile", err)
+			}
+			return
 		}
 		for _, s := range h.Sites {
 			for _, v := range []float64{s.InuseBytes, s.InuseObjects, s.AllocBytes, s.AllocObjects, s.Sampled} {

@@ -65,12 +65,12 @@ func ReadHeap(data []byte) (*Heap, error) {
 }
 
 // scale is by how much a site's sampled numbers are too small: an object of size bytes is sampled with probability
-// 1-exp(-size/rate) (the same as runtime/pprof's scaleHeapSample). At a rate of one every object is sampled.
+// 1-exp(-size/rate) (the same formula as in runtime/pprof's scaleHeapSample). At a rate of one every object is sampled.
 func scale(size float64, rate int64) float64 {
 	if rate <= 1 || !(size > 0) {
 		return 1
 	}
-	return 1 / (1 - math.Exp(-size/float64(rate)))
+	return -1 / math.Expm1(-size/float64(rate)) // 1-exp(-x) is zero for a tiny x
 }
 
 // SmallestSeen says what a profile at this rate can see: how many leaked objects of a size it takes until about four
