@@ -19,6 +19,7 @@ type Detector struct {
 	resources *resourceTable
 	stuck     *stuckTable
 	proofs    proofs
+	hung      *hungTable
 	tracks    map[string]*track // by fingerprint
 	naming    naming
 	wantDump  bool
@@ -41,7 +42,7 @@ func newDetector(o *Options) *Detector {
 		timing: t, main: o.MainModule,
 		orphans: newOrphanTable(t, o.MainModule), growth: newGrowthTable(t, o.MainModule),
 		accounts: accounts{byKey: map[accountKey]*account{}}, resources: newResourceTable(o.Scale),
-		stuck: newStuckTable(t, o.MainModule), proofs: proofs{byKey: map[placeKey]*proof{}}, tracks: map[string]*track{},
+		stuck: newStuckTable(t, o.MainModule), proofs: proofs{byKey: map[placeKey]*proof{}}, hung: newHungTable(t, o.MainModule), tracks: map[string]*track{},
 		naming: newNaming(o.Rules, o.MainModule),
 	}
 }
@@ -57,6 +58,7 @@ func (d *Detector) Step(ev Evidence) []Finding {
 	emit := func(s signal) { d.collect(signals, s) }
 	judgeOrphans(d.orphans, ev.At, emit)
 	judgeGone(d.orphans, ev.Objects, ev.At, emit)
+	d.hung.judge(&ev, emit)
 	d.wantDump = judgeGrowth(d.growth, &ev, emit)
 	d.wantDump = d.stuck.judge(&ev, emit) || d.wantDump
 	d.accounts.judge(ev.Readings, ev.At, emit)
@@ -105,7 +107,7 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 // kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
 func kindOf(category string) string {
 	switch category {
-	case "goroutine-orphaned", "goroutine-growth", "goroutine-stuck", "goroutine-unreachable":
+	case "goroutine-orphaned", "goroutine-growth", "goroutine-stuck", "goroutine-unreachable", "goroutine-outlives", "reconcile-hung":
 		return "goroutine"
 	}
 	return category

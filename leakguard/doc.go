@@ -25,6 +25,7 @@
 //   - growth: a place whose number of goroutines rises and whose survivors do not end, not explained by live objects, decided
 //     by one full dump: creators gone or one with many, no live children, waited for long;
 //   - accounting: what a probe knows to be lost, at the second scan;
+//   - in-flight: a reconcile that has not returned for twenty minutes and three times as long as any before;
 //   - lock-wait: the same goroutines in a lock for minutes; waits-forever: select without cases, born again and again;
 //   - heap-growth: the live heap after collections rises, with the sites that carry it; counter: finalizers that wait, file
 //     descriptors, threads and counts of probes that grow without what explains them;

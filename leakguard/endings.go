@@ -12,6 +12,7 @@ const maxEndings = 128
 type endings struct {
 	list    []ending
 	longest time.Duration // the longest life of any that ended, ever
+	short   int           // how many ended before the grace was over
 }
 
 type ending struct {
@@ -27,6 +28,7 @@ func (e *endings) add(now time.Time, lived time.Duration, t timing) { e.addCount
 func (e *endings) addCount(now time.Time, lived time.Duration, count int, t timing) {
 	e.longest = max(e.longest, lived)
 	if lived < t.grace {
+		e.short += count
 		return
 	}
 	if len(e.list) == maxEndings {

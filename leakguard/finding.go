@@ -3,6 +3,7 @@ package leakguard
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,11 @@ const (
 	// TierNotice is said once and never alarms.
 	TierNotice Tier = "notice"
 )
+
+// rank orders the tiers, the most certain first.
+func (t Tier) rank() int {
+	return slices.Index([]Tier{TierProven, TierLikely, TierListed, TierNotice}, t)
+}
 
 // alarms reports whether findings of this tier fire.
 func (t Tier) alarms() bool { return t == TierProven || t == TierLikely }

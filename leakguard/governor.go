@@ -30,6 +30,8 @@ type governor struct {
 	costs    [5]time.Duration // of the last ticks, to take the median of: one slow tick on a busy machine is not our cost
 	ticks    int
 	pause    time.Duration // for each goroutine, of the last dump
+	dumpAt   time.Time     // when the last dump was taken
+	dumpCost time.Duration // what it cost
 	calm     int           // ticks in a row without anything pending
 }
 
@@ -51,9 +53,12 @@ func (g *governor) measure(level string, sample func() (read int)) {
 	}
 }
 
-// allowDump reports whether a dump of so many goroutines fits the pause budget, and counts it as skipped if not.
+// allowDump reports whether a dump of so many goroutines fits the budget of pause and, after the one before, that of CPU; it
+// counts the dump as skipped if not.
 func (g *governor) allowDump(goroutines int) bool {
-	if g.budget.Pause < 0 || g.pause*time.Duration(goroutines) <= g.budget.Pause {
+	short := g.budget.Pause < 0 || g.pause*time.Duration(goroutines) <= g.budget.Pause
+	cheap := g.dumpAt.IsZero() || time.Since(g.dumpAt) >= g.spread(g.dumpCost)
+	if short && cheap {
 		return true
 	}
 	g.level(levelDump).Skipped++
@@ -64,9 +69,27 @@ func (g *governor) allowDump(goroutines int) bool {
 func (g *governor) measureDump(goroutines int, dump func() (read int)) {
 	began := time.Now()
 	g.measure(levelDump, dump)
+	g.dumpAt, g.dumpCost = time.Now(), time.Since(began)
 	if goroutines > 0 {
-		g.pause = (g.pause + time.Since(began)/time.Duration(goroutines)) / 2
+		g.pause = (g.pause + g.dumpCost/time.Duration(goroutines)) / 2
 	}
+}
+
+// spread is over how long a cost must be spread to stay within the CPU budget.
+func (g *governor) spread(cost time.Duration) time.Duration {
+	if g.budget.CPU <= 0 {
+		return 0
+	}
+	return time.Duration(float64(cost) * g.timing.scale / g.budget.CPU)
+}
+
+// every is how often a level may be sampled that should be every so often: less when it costs more.
+func (g *governor) every(level string, often time.Duration) time.Duration {
+	l := g.levels[level]
+	if l == nil || l.Taken == 0 {
+		return often
+	}
+	return max(often, g.spread(time.Duration(l.Seconds/float64(l.Taken)*float64(time.Second))))
 }
 
 // maxCalm is how many quiet ticks stretch the interval to twice the configured one, while the process is huge.
@@ -91,9 +114,7 @@ func (g *governor) adapt(findings []Finding, goroutines int) {
 	case g.calm > maxCalm && goroutines > hugeGoroutines:
 		want *= 2
 	}
-	if g.budget.CPU > 0 {
-		want = max(want, time.Duration(float64(g.usualCost())*g.timing.scale/g.budget.CPU))
-	}
+	want = max(want, g.spread(g.usualCost()))
 	g.interval = min(want, g.timing.maxInterval)
 }
 

@@ -26,9 +26,10 @@ type keptHeap struct {
 	data []byte
 }
 
-// due reports whether it is time for another profile: every five minutes, and each tick while the heap is known to grow
+// due reports whether it is time for another profile: every five minutes or what the
+// budget makes of them, and each tick while the heap is known to grow
 // and too few are kept to name a site.
-func (k *heapKeeper) due(now time.Time, wanted bool) bool {
+func (k *heapKeeper) due(now time.Time, every time.Duration, wanted bool) bool {
 	if len(k.profiles) == 0 {
 		return true
 	}
@@ -36,7 +37,7 @@ func (k *heapKeeper) due(now time.Time, wanted bool) bool {
 	if wanted && len(k.profiles) < 4 {
 		return now.Sub(last) >= k.timing.grace
 	}
-	return now.Sub(last) >= k.timing.heapEvery
+	return now.Sub(last) >= every
 }
 
 // take keeps the heap profile of now: what the last garbage collection found alive, without asking for one. When there

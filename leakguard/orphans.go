@@ -40,6 +40,7 @@ type orphanPlace struct {
 	before   uint64 // the same, as of the tick before
 	cohortAt int64  // the cohort that cohortN counts
 	cohortN  int
+	seen     time.Time // when it last had an orphan: short work comes and goes between two looks
 
 	// this tick
 	goroutines int
@@ -74,7 +75,7 @@ func (t *orphanTable) observe(ev *Evidence) {
 	}
 	for key, p := range t.places {
 		t.bury(p, ev.At)
-		if len(p.lives) == 0 && p.endings.empty(ev.At, t.timing.memory) {
+		if len(p.lives) == 0 && p.endings.empty(ev.At, t.timing.memory) && ev.At.Sub(p.seen) > t.timing.fresh {
 			delete(t.places, key)
 		}
 	}
@@ -102,6 +103,7 @@ func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
 		return
 	}
 	p.goroutines += g.Count
+	p.seen = ev.At
 	if p.sample == nil || g.Count > p.sample.Count {
 		p.sample = g
 	}

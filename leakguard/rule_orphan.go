@@ -107,6 +107,7 @@ func judgeOrphans(table *orphanTable, now time.Time, emit func(signal)) {
 		c := p.census(now, table.timing)
 		l := c.level(now, table.timing)
 		if l == 0 {
+			p.notice(table.main, &c, now, emit)
 			continue
 		}
 		s := p.signal(table.main, &c, now)
@@ -119,6 +120,25 @@ func judgeOrphans(table *orphanTable, now time.Time, emit func(signal)) {
 		s.advice = "stop the goroutine when its reconcile ends or when its object goes: pass it a context that is cancelled then, and select on it"
 		emit(s)
 	}
+}
+
+// boundedWork is how many goroutines must have outlived their reconciles and ended to be worth a notice.
+const boundedWork = 2 * enough
+
+// notice says once that reconciles start work that outlives them, when it has always ended so far: it is no leak, but piles
+// up with the rate of reconciles.
+func (p *orphanPlace) notice(main string, c *orphanCensus, now time.Time, emit func(signal)) {
+	late, aged := p.endings.counts()
+	if p.endings.short+late < boundedWork || aged > 0 {
+		return
+	}
+	s := p.signal(main, &orphanCensus{oldest: now}, now)
+	s.rule, s.level, s.tier, s.category = ruleOrphan, levelListed, TierNotice, "goroutine-outlives"
+	s.reason = fmt.Sprintf("%d goroutines have outlived their reconciles and ended, the longest after %s; %d are alive now, %d past the grace: "+
+		"their number is the rate of reconciles times how long each takes",
+		p.endings.short+late, p.endings.longest.Round(time.Millisecond), p.goroutines, c.confirmed)
+	s.advice = "wait for the work in the reconcile, or give it to a pool of workers with a bound"
+	emit(s)
 }
 
 // signal gives what all rules about orphans say of a place.

@@ -29,7 +29,7 @@ func TestLockWait(t *testing.T) {
 		w.start("app", w.reconcile(1), "(*Cache).Refresh").wait = "sync.Mutex.Lock"
 	}
 	for _, g := range w.living {
-		w.inFlight = append(w.inFlight, probes.Open{Scope: "app", ID: g.span})
+		w.inFlight = append(w.inFlight, probes.Open{Scope: "app", ID: g.span, Since: w.now})
 	}
 	w.run(5*time.Minute, func(int) {})
 	if f := w.wantFiring("lock-wait"); f.Count != 3 || f.Controller != "app" || w.dumps == 0 {
@@ -250,5 +250,55 @@ func TestKnownFindingsAreListed(t *testing.T) {
 				t.Errorf("got reason %q, want the owner and the reason in it", w.last[0].Reason)
 			}
 		})
+	}
+}
+
+func TestReconcileInFlight(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		usual time.Duration // how long another reconcile of the controller took
+		after time.Duration
+		state leakguard.State // empty for no finding
+	}{
+		{"nine minutes", 0, 9 * time.Minute, ""},
+		{"twelve minutes", 0, 12 * time.Minute, leakguard.StateListed},
+		{"half an hour", 0, 30 * time.Minute, leakguard.StateFiring},
+		{"half an hour where a quarter is usual", 15 * time.Minute, 45 * time.Minute, leakguard.StateListed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if test.usual > 0 {
+				w.inFlight = []probes.Open{{Scope: "app", ID: w.reconcile(1), Since: w.now}}
+				w.run(test.usual, func(int) {})
+			}
+			id := w.reconcile(2)
+			w.start("app", id, "(*R).Reconcile").wait = "IO wait"
+			w.inFlight = []probes.Open{{Scope: "app", ID: id, Since: w.now}}
+			w.run(test.after-test.usual, func(int) {})
+			if test.state == "" {
+				if len(w.last) > 0 {
+					t.Errorf("got %v, want nothing", w.last)
+				}
+				return
+			}
+			if len(w.last) != 1 || w.last[0].State != test.state || w.last[0].Rule != "in-flight" {
+				t.Errorf("got %v, want one %s finding of a reconcile in flight", w.last, test.state)
+			}
+		})
+	}
+}
+
+// TestBoundedWorkIsANotice starts five seconds of work in each reconcile.
+func TestBoundedWorkIsANotice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(10*time.Minute, func(s int) {
+		w.end(func(g *fake) bool { return w.now.Sub(g.born) > 12*time.Second })
+		w.start("app", w.reconcile(s%5), "work")
+	})
+	if len(w.last) != 1 || w.last[0].Tier != leakguard.TierNotice || w.last[0].State != leakguard.StateListed {
+		t.Errorf("got %v, want one notice", w.last)
 	}
 }

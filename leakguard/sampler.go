@@ -163,7 +163,7 @@ func (s *sampler) dump() *stackmatch.Dump {
 // heapProfiles takes a heap profile when one is due, and hands in all that are kept when the detector wants them.
 func (s *sampler) heapProfiles(ev *Evidence) {
 	wanted := s.detector.NeedsHeaps()
-	if s.heaps.due(ev.At, wanted) {
+	if s.heaps.due(ev.At, s.governor.every(levelHeap, s.guard.timing.heapEvery), wanted) {
 		s.governor.measure(levelHeap, func() int {
 			n, err := s.heaps.take(ev.At)
 			if err != nil {
@@ -182,7 +182,7 @@ func (s *sampler) heapProfiles(ev *Evidence) {
 
 // proof asks the runtime's leak profile when Options.Proof allows it and it is due.
 func (s *sampler) proof(ev *Evidence) {
-	if !s.guard.options.Proof || ev.At.Sub(s.proofAt) < s.guard.timing.proofEvery {
+	if !s.guard.options.Proof || ev.At.Sub(s.proofAt) < s.governor.every(levelProof, s.guard.timing.proofEvery) {
 		return
 	}
 	s.proofAt = ev.At

@@ -40,7 +40,7 @@ func (s *signal) stronger(other *signal) bool {
 		return s.level > other.level
 	}
 	if s.tier != other.tier {
-		return s.tier == TierProven || (s.tier == TierLikely && other.tier != TierProven)
+		return s.tier.rank() < other.tier.rank()
 	}
 	return s.count > other.count
 }

@@ -36,6 +36,7 @@ type stuckPlace struct {
 	baseline        int
 	checked         map[uint64]bool // ids of the last dump
 	checkAt         time.Time
+	checks          int  // dumps that did not decide: the next one is asked for later and later
 	decided         bool // the same goroutines were there in two dumps, or waited for minutes
 	refused         bool
 
@@ -119,7 +120,7 @@ func (t *stuckTable) judge(ev *Evidence, emit func(signal)) (wantDump bool) {
 				continue
 			}
 			p.askDump(ev, t.timing)
-			wantDump = wantDump || !p.decided
+			wantDump = wantDump || (!p.decided && p.due(ev.At.Add(t.timing.interval), t.timing))
 			emit(p.lockSignal(t.main, age))
 			continue
 		}
@@ -134,7 +135,7 @@ func (t *stuckTable) judge(ev *Evidence, emit func(signal)) (wantDump bool) {
 // contention they change. A goroutine is the same by its id.
 func (p *stuckPlace) askDump(ev *Evidence, t timing) {
 	p.refused = ev.DumpRefused
-	if ev.Dump == nil || (!p.checkAt.IsZero() && ev.At.Sub(p.checkAt) < t.aged/2) {
+	if ev.Dump == nil || !p.due(ev.At, t) {
 		return
 	}
 	now := map[uint64]bool{}
@@ -149,7 +150,14 @@ func (p *stuckPlace) askDump(ev *Evidence, t timing) {
 		waited = waited || g.Wait >= 2*time.Minute
 	}
 	p.decided = stayed || waited
+	p.checks++
 	p.checked, p.checkAt = now, ev.At
+}
+
+// due reports whether it is time for another dump: half a minute after the last one, twice as long after each that did not
+// decide, up to a quarter of an hour.
+func (p *stuckPlace) due(now time.Time, t timing) bool {
+	return p.checkAt.IsZero() || now.Sub(p.checkAt) >= t.aged/2<<min(max(p.checks-1, 0), 5)
 }
 
 func hasFunction(stack []frame.Frame, function string) bool {

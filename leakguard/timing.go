@@ -36,6 +36,7 @@ type timing struct {
 	quiet                              time.Duration // a pending finding without evidence for this long is dropped
 	resolve                            time.Duration // a firing finding without evidence for this long is resolved
 	keep                               time.Duration // a resolved finding stays in the report for this long
+	hung                               time.Duration // a span in flight for this long is listed
 	recheck                            time.Duration // how long the verdict of a dump holds
 	heapEvery                          time.Duration // between two heap profiles
 	proofEvery                         time.Duration // between two leak profiles
@@ -51,7 +52,7 @@ func newTiming(o *Options) timing {
 		pendingCohort: scaled(5 * time.Second), cohort: scaled(20 * time.Second),
 		aged: scaled(time.Minute), gone: scaled(time.Minute), goneProven: scaled(5 * time.Minute),
 		fresh: scaled(2 * time.Minute), memory: scaled(30 * time.Minute),
-		quiet: scaled(time.Minute), resolve: scaled(5 * time.Minute), keep: scaled(time.Hour), recheck: scaled(time.Minute),
+		quiet: scaled(time.Minute), resolve: scaled(5 * time.Minute), keep: scaled(time.Hour), recheck: scaled(time.Minute), hung: scaled(10 * time.Minute),
 		heapEvery: scaled(5 * time.Minute), proofEvery: scaled(10 * time.Minute),
 	}
 }
