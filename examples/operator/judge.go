@@ -128,7 +128,7 @@ func (j *judge) wantFinding() error {
 	for _, f := range j.final.Findings {
 		switch {
 		case f.State != leakguard.StateFiring:
-		case f.Controller == trap.Controller && matches(&f, trap.Culprit):
+		case isOwn(&f, trap):
 			found = true
 		case slices.Contains(trap.Also, f.Culprit.Function) && (f.Controller == "" || f.Controller == traps.LeakyController):
 		default:
@@ -166,6 +166,18 @@ func (j *judge) wantNotice() error {
 		}
 	}
 	return fmt.Errorf("expected a notice about %s, there is none", trap.Culprit.Function)
+}
+
+// isOwn reports whether a finding is the one that a trap is expected to make.
+func isOwn(f *leakguard.Finding, trap *traps.Trap) bool {
+	return f.Controller == trap.Controller && matches(f, trap.Culprit) && slices.Contains(trap.Evidence(), f.Rule)
+}
+
+// found reports whether the trap's own finding fires.
+func (j *judge) found(r *leakguard.Report) bool {
+	return slices.ContainsFunc(r.Findings, func(f leakguard.Finding) bool {
+		return f.State == leakguard.StateFiring && isOwn(&f, j.op.trap)
+	})
 }
 
 // matches reports whether a finding blames a place.

@@ -171,7 +171,10 @@ func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) err
 	for {
 		select {
 		case <-look.C:
-			j.see(o.mgr.Guard().Report())
+			r := o.mgr.Guard().Report()
+			if j.see(r); o.untilFound && j.found(r) {
+				return nil
+			}
 		case <-collect:
 			runtime.GC()
 		case <-outage:

@@ -24,7 +24,7 @@ import (
 )
 
 // These tests run the real program, with its API server in a child process, so they need real time: what leakguard
-// looks for are leaks that persist. All runs of a test go on at once.
+// looks for are leaks that persist. Several go on at once.
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "operator-test-")
@@ -79,13 +79,16 @@ type outcome struct {
 	err            error
 }
 
-// runAll runs the operator with each of these arguments, all at once.
+// runAll runs the operator with each of these arguments, several at once.
 func runAll(t *testing.T, runs ...string) []outcome {
 	t.Helper()
 	outcomes := make([]outcome, len(runs))
 	var group sync.WaitGroup
+	turn := make(chan struct{}, together)
 	for i, args := range runs {
+		turn <- struct{}{}
 		group.Go(func() {
+			defer func() { <-turn }()
 			cmd := operatorCommand(t.Context(), append(strings.Fields(args), "--json", "--metrics-bind-address=0")...)
 			var stdout, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -98,6 +101,7 @@ func runAll(t *testing.T, runs ...string) []outcome {
 }
 
 func TestOperatorRuns(t *testing.T) {
+	t.Parallel()
 	for _, o := range runAll(t,
 		"--leak=reconcile-goroutine --expect=finding --duration=50s",
 		"--leak=background-goroutine --expect=finding --duration=50s",
@@ -107,13 +111,43 @@ func TestOperatorRuns(t *testing.T) {
 		"--leak=shared-http --expect=silence --duration=40s",
 		"--leak=worker-per-object --expect=silence --duration=40s",
 	) {
-		var r result
-		if err := json.Unmarshal([]byte(o.stdout), &r); o.err != nil || err != nil || !r.OK || r.Report == nil {
-			t.Errorf("%s: got %v, %s\n%s\nwant a result that is ok", o.args, o.err, o.stderr, o.stdout)
-			continue
-		}
-		t.Logf("%s: %d alarms, %.1f and %.1f reconciles a second, %d of %d samples", o.args, len(r.Alarms),
-			r.ReconcilesPerSecond["app"], r.ReconcilesPerSecond["leaky"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+		o.mustBeOK(t)
+	}
+}
+
+// mustBeOK checks that a run went as it was expected.
+func (o *outcome) mustBeOK(t *testing.T) {
+	t.Helper()
+	var r result
+	if err := json.Unmarshal([]byte(o.stdout), &r); o.err != nil || err != nil || !r.OK || r.Report == nil {
+		t.Errorf("%s: got %v, %s\n%s\nwant a result that is ok", o.args, o.err, o.stderr, o.stdout)
+		return
+	}
+	t.Logf("%s: %d alarms in %.0f s, %.1f and %.1f reconciles a second, %d of %d samples", o.args, len(r.Alarms), r.Seconds,
+		r.ReconcilesPerSecond["app"], r.ReconcilesPerSecond["leaky"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+}
+
+// together is how many operators run at once.
+const together = 8
+
+// Each of these traps has its own finding, of the declared controller, line and rule, and nothing else fires.
+func TestOperatorFindsEachLeak(t *testing.T) {
+	t.Parallel()
+	quick := []string{
+		"chan-send", "global-channel", "ticker-goroutine", "hung-http-get", "select-forever", "full-channel", "ticker-stopped",
+		"timer-stopped", "context-done", "watch-idle", "watch-unread", "watch-ranged", "watch-http1", "watch-ended", "watch-cancelled",
+		"informer-stop", "informer-restart", "cache-per-tenant", "event-handlers", "blocked-handler", "event-broadcaster", "workqueue",
+		"http-body", "own-transport",
+	}
+	runs := []string{"--leak=heap-map --expect=finding --until-found --scale=0.02 --duration=110s"} // the longest goes first
+	for _, name := range quick {
+		runs = append(runs, "--leak="+name+" --expect=finding --until-found --scale=0.05 --duration=90s")
+	}
+	for _, name := range []string{"watch-cancelled", "informer-stop", "event-handlers", "own-transport"} {
+		runs = append(runs, "--leak="+name+" --twin --expect=silence --scale=0.05 --duration=25s")
+	}
+	for _, o := range runAll(t, runs...) {
+		o.mustBeOK(t)
 	}
 }
 

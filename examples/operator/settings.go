@@ -38,6 +38,7 @@ type settings struct {
 	duration    time.Duration
 	scale       float64
 	objects     int
+	untilFound  bool
 	expect      string
 	metrics     string
 	outage      time.Duration
@@ -58,6 +59,7 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 	set.Float64Var(&c.scale, "scale", 0.1, "multiplies all of leakguard's intervals; 1 is what the library does by default")
 	set.IntVar(&c.objects, "objects", 0, "how many Apps more are all created, then all updated, then all deleted, once")
 	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else), listed (the trap's own, not firing), notice (a remark about it), or silence (nothing pending or firing, samples and reconciles in time)")
+	set.BoolVar(&c.untilFound, "until-found", false, "end as soon as the finding that --expect=finding asks for fires")
 	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
 	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a sixth of the duration")
 	set.DurationVar(&c.restart, "api-restart-after", time.Second, "how long an API server in memory that was killed stays away")
@@ -142,6 +144,8 @@ func (c *settings) checkExpectation() error {
 		return fmt.Errorf("--twin: %q has no twin, since it does not leak", c.leak)
 	case !known:
 		return fmt.Errorf("--expect: unknown value %q: want finding, listed, notice or silence", c.expect)
+	case c.untilFound && c.expect != expectFinding:
+		return errors.New("--until-found: needs --expect=finding")
 	case wants != says:
 		return fmt.Errorf("--expect: %s makes no sense where leakguard should be %s (--leak=%s --twin=%t)", c.expect, says, c.leak, c.twin)
 	}

@@ -8,7 +8,8 @@ import (
 // backgroundGoroutine leaks where there is no reconcile to blame: only its growth tells.
 func backgroundGoroutine() Trap {
 	return Trap{
-		Name: "background-goroutine", Row: "S2-02", Expect: ExpectAlarm, Grows: Goroutines,
+		Name: "background-goroutine", Row: "S2-02", Expect: ExpectAlarm, Grows: Goroutines, Controller: RunnableController,
+		Rules:   []string{"growth"},
 		Title:   "a Runnable outside of any reconcile starts a goroutine a second that never ends",
 		Culprit: siteOf(leakBackgroundGoroutine, ".func1"),
 		Leak:    everySecond(leakBackgroundGoroutine),

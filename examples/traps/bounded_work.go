@@ -10,6 +10,7 @@ import (
 func ignoredContext() Trap {
 	return Trap{
 		Name: "ignored-context", Row: "S1-12", Expect: ExpectNotice, Grows: Goroutines, Controller: LeakyController,
+		Gap:     "nothing is said",
 		Title:   "a goroutine does not look at its cancelled context, but ends by itself after a second",
 		Culprit: siteOf(pause, ""),
 		Leak:    inReconcile(leakIgnoredContext),
@@ -41,6 +42,7 @@ func pause(d time.Duration) {
 func statusLater() Trap {
 	return Trap{
 		Name: "status-later", Row: "S1-16", Expect: ExpectNotice, Grows: Goroutines, Controller: LeakyController,
+		Gap:     "a listed finding of rule orphaned instead of a notice",
 		Title:   "Reconcile starts a goroutine that sleeps for five seconds and then sets the status",
 		Culprit: siteOf(sleep, ""),
 		Leak: inReconcile(func(context.Context, Object) error {

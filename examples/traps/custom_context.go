@@ -9,6 +9,7 @@ import (
 func customContext() Trap {
 	return Trap{
 		Name: "custom-context", Row: "S2-11d", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
+		Rules:   []string{"growth"},
 		Title:   "context.WithCancel on a Context type of one's own, never cancelled: a goroutine each",
 		Culprit: Site{Function: "context.(*cancelCtx).propagateCancel.func2"},
 		Leak:    withLife(leakCustomContext),

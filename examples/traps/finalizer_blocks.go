@@ -9,6 +9,7 @@ import (
 func finalizerGoroutine() Trap {
 	return Trap{
 		Name: "finalizer-goroutine", Row: "S1-17b", Expect: ExpectAlarm, Grows: Goroutines,
+		Rules:   []string{"growth"},
 		Title:   "a finalizer starts a goroutine that blocks, which keeps the object",
 		Culprit: siteOf(report, ""),
 		Leak:    inReconcile(leakFinalizerGoroutine),
@@ -34,6 +35,7 @@ func report(s *state, to chan<- string) {
 func blockedFinalizer() Trap {
 	return Trap{
 		Name: "blocked-finalizer", Row: "S1-17c", Expect: ExpectAlarm, Grows: Counted,
+		Rules:   []string{"counter"},
 		Title:   "one finalizer blocks, and so no other finalizer of the process ever runs",
 		Culprit: Site{Function: "finalizers that wait"},
 		Leak: func(life context.Context, _ Env) (Work, error) {

@@ -9,6 +9,7 @@ import (
 func handlerGoroutines() Trap {
 	return Trap{
 		Name: "handler-goroutines", Row: "S1-18", Expect: ExpectNotice, NeedsAPI: true, Grows: Goroutines,
+		Gap:     "nothing is said",
 		Title:   "an event handler starts a goroutine for each event, which takes two seconds",
 		Culprit: siteOf(process, ""),
 		Leak: func(_ context.Context, env Env) (Work, error) {

@@ -35,14 +35,20 @@ func withAPI(get func(ctx context.Context, c *http.Client, url string) error) St
 	}
 }
 
+// connParts are the goroutines of a connection.
+func connParts() []string {
+	return []string{"net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop", "open files", "open files: socket"}
+}
+
 // ownClientBody is the same with an HTTP client of the operator's own, which leakguard does not see.
 func ownClientBody() Trap {
 	return Trap{
 		Name: "own-client-body", Row: "S1-05b", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController,
+		Rules:   []string{"growth"},
 		Title:   "the same with an http.Client that was not made of the manager's configuration",
-		Culprit: siteOf(leakHTTPBody, ""),
-		Leak:    withServer(leakHTTPBody),
-		Twin:    withServer(cleanHTTPBody),
+		Culprit: Site{Function: "net/http.(*persistConn).writeLoop"}, Also: connParts(),
+		Leak: withServer(leakHTTPBody),
+		Twin: withServer(cleanHTTPBody),
 	}
 }
 
@@ -108,10 +114,11 @@ func statusOK(response *http.Response) error {
 func ownTransport() Trap {
 	return Trap{
 		Name: "own-transport", Row: "S2-13d", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController,
+		Rules:   []string{"growth"},
 		Title:   "Reconcile makes an http.Transport of its own and leaves its idle connection behind: two goroutines and a descriptor each",
-		Culprit: siteOf(leakOwnTransport, ""),
-		Leak:    withServer(leakOwnTransport),
-		Twin:    withServer(cleanOwnTransport),
+		Culprit: Site{Function: "net/http.(*persistConn).writeLoop"}, Also: connParts(),
+		Leak: withServer(leakOwnTransport),
+		Twin: withServer(cleanOwnTransport),
 	}
 }
 

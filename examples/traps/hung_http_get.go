@@ -14,9 +14,9 @@ func hungHTTPGet() Trap {
 	return Trap{
 		Name: "hung-http-get", Row: "S1-05", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine started in Reconcile calls http.Get, without a timeout, on a server that hangs",
-		Culprit: siteOf(getWithoutTimeout, ""),
-		Leak:    hung(getWithoutTimeout),
-		Twin:    hung(getWithTimeout),
+		Culprit: siteOf(getWithoutTimeout, ""), Also: connParts(),
+		Leak: hung(getWithoutTimeout),
+		Twin: hung(getWithTimeout),
 	}
 }
 

@@ -13,13 +13,14 @@ import (
 
 // informerParts are the goroutines of an informer's watch, and what it counts as where several informers watch the same.
 func informerParts() []string {
-	return append(watchParts(), "several: watch configmaps")
+	return append(watchParts(), "several: watch configmaps", "context.(*cancelCtx).propagateCancel.func2")
 }
 
 // informerStop makes an informer per rollout whose stop channel nobody closes.
 func informerStop() Trap {
 	return Trap{
 		Name: "informer-stop", Row: "S1-04", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Rules:   []string{"orphaned", "object-gone"},
 		Title:   "Reconcile runs an informer whose stop channel is never closed: eight goroutines, a watch and a store each",
 		Culprit: siteOf(runInformer, ".func1"), Also: informerParts(),
 		Leak: watching(nil, leakInformerStop),
@@ -50,6 +51,7 @@ func runInformer(c dynamic.Interface, object Object, stop <-chan struct{}) {
 func informerRestart() Trap {
 	return Trap{
 		Name: "informer-restart", Row: "S2-09", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Rules:   []string{"orphaned", "object-gone"},
 		Title:   "Reconcile starts a new informer factory to pick up a change and does not stop the old one",
 		Culprit: Site{Function: "k8s.io/client-go/dynamic/dynamicinformer.(*dynamicSharedInformerFactory).Start.func1"}, Also: informerParts(),
 		Leak: watching(nil, leakInformerRestart),
@@ -81,6 +83,7 @@ func startFactory(c dynamic.Interface, object Object, stop <-chan struct{}) dyna
 func cachePerTenant() Trap {
 	return Trap{
 		Name: "cache-per-tenant", Row: "X-5", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Rules:   []string{"orphaned", "object-gone"},
 		Title:   "Reconcile makes and starts a cache of its own for a tenant, with a context that nobody cancels",
 		Culprit: siteOf(startTenantCache, ".func1"),
 		Also: append(informerParts(),

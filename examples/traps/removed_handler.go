@@ -3,7 +3,6 @@ package traps
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -14,17 +13,32 @@ import (
 // removedHandler removes handlers while they block, which does not end them.
 func removedHandler() Trap {
 	return Trap{
-		Name: "removed-handler", Row: "S2-07d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted,
+		Name: "removed-handler", Row: "S2-07d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Goroutines, Controller: LeakyController,
 		Title:   "Reconcile adds an event handler that blocks and removes it: its goroutine stays",
-		Culprit: siteOf(addAndRemove, ".func1"),
-		Leak: func(life context.Context, env Env) (Work, error) {
-			return addAndRemove(env, func() { <-life.Done() }), nil
-		},
-		Twin: func(_ context.Context, env Env) (Work, error) { return addAndRemove(env, func() {}), nil },
+		Culprit: siteOf(waitFor, ".func1"), Also: []string{siteOf(waitFor, ".func1").Function},
+		Leak: func(life context.Context, env Env) (Work, error) { return addAndRemove(env, life.Done()), nil },
+		Twin: func(_ context.Context, env Env) (Work, error) { return addAndRemove(env, closed()), nil },
 	}
 }
 
-func addAndRemove(env Env, handle func()) Work {
+// waitFor makes a handler that says that it was called and then blocks.
+func waitFor(called chan<- struct{}, until <-chan struct{}) func(any) {
+	return func(any) {
+		select {
+		case called <- struct{}{}:
+		default:
+		}
+		<-until
+	}
+}
+
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func addAndRemove(env Env, until <-chan struct{}) Work {
 	return Work{Reconcile: func(ctx context.Context, object Object) error {
 		if object.Deleted {
 			return nil
@@ -33,12 +47,8 @@ func addAndRemove(env Env, handle func()) Work {
 		if err != nil {
 			return fmt.Errorf("traps: %w", err)
 		}
-		called := make(chan struct{})
-		var once sync.Once
-		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) {
-			once.Do(func() { close(called) })
-			handle()
-		}})
+		called := make(chan struct{}, 1)
+		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: waitFor(called, until)})
 		if err != nil {
 			return fmt.Errorf("traps: %w", err)
 		}

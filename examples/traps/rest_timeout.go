@@ -12,7 +12,7 @@ func restTimeout() Trap {
 	return Trap{
 		Name: "rest-timeout", Row: "S2-17", Expect: ExpectNotice,
 		Title:     "the rest.Config of the manager has a Timeout of three seconds, which ends every watch",
-		Culprit:   Site{Function: "rest-config-timeout"},
+		Culprit:   Site{Function: "rest-timeout"},
 		Configure: func(c *rest.Config) { c.Timeout = 3 * time.Second },
 		Leak:      func(context.Context, Env) (Work, error) { return Work{}, nil },
 		Twin:      func(context.Context, Env) (Work, error) { return Work{}, nil },

@@ -16,6 +16,9 @@ import (
 // LeakyController is the name of the controller whose reconciles run the traps.
 const LeakyController = "leaky"
 
+// RunnableController is what leakguard calls the Runnables of traps that do not work in reconciles.
+const RunnableController = "runnable manager.RunnableFunc"
+
 // ErrUnknown is wrapped by the error of a name that no trap has.
 var ErrUnknown = errors.New("traps: no such trap")
 
@@ -64,6 +67,10 @@ type Trap struct {
 	Controller string `json:"controller,omitempty"`
 	// Culprit is the code that the finding must name; zero for a silent trap.
 	Culprit Site `json:"culprit,omitzero"`
+	// Rules are leakguard's rules that may carry the finding; nil stands for the usual ones of what grows, see Evidence.
+	Rules []string `json:"rules,omitempty"`
+	// Gap says what leakguard does instead of what is expected; empty when it does what is expected.
+	Gap string `json:"gap,omitempty"`
 	// Also are functions that other findings about the same leak may name: library code whose goroutines it leaves behind.
 	Also []string `json:"also,omitempty"`
 	// NeedsAPI says that it works with the API server.
@@ -74,6 +81,19 @@ type Trap struct {
 	// what the set-up makes, it releases when ctx ends.
 	Leak Start `json:"-"`
 	Twin Start `json:"-"`
+}
+
+// Evidence gives leakguard's rules of which one carries the finding.
+func (t *Trap) Evidence() []string {
+	switch {
+	case t.Rules != nil || t.Expect == ExpectNotice || t.Expect == ExpectSilent:
+		return t.Rules
+	case t.Grows == Heap:
+		return []string{"heap-growth"}
+	case t.Grows == Counted:
+		return []string{"accounting"}
+	}
+	return []string{"orphaned", "object-gone"}
 }
 
 // Start sets up a trap.
@@ -156,6 +176,25 @@ func All() []Trap {
 		handlerGoroutines(),
 		removedHandler(),
 		restTimeout(),
+		clientPerReconcile(),
+		rearmingTimer(),
+		heldTickers(),
+		nanKeys(),
+		contextChain(),
+		rateLimited(),
+		longTimeouts(),
+		droppedTick(),
+		timeAfterLoop(),
+		droppedTicker(),
+		cancelledAtOnce(),
+		nestedTimeouts(),
+		lateWriter(),
+		closureCycle(),
+		resurrected(),
+		pooledObjects(),
+		rawMessages(),
+		repeatedTypes(),
+		handlerOfItsInformer(),
 		workerPerObject(),
 		lazyInformer(),
 		sharedHTTP(),

@@ -1,0 +1,85 @@
+package traps_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leakguard/leakguard/examples/traps"
+)
+
+// go test ./examples/traps -run TestReadme -update writes README.md anew.
+var update = flag.Bool("update", false, "write README.md from the registry")
+
+const intro = `# The traps
+
+Leaks that operators are known to have, each beside a clean twin that does the same work, and things that look like a leak
+and are none. ` + "`go run ./examples/operator --leak=NAME [--twin] --expect=finding|listed|notice|silence`" + ` runs any of them in a
+real operator and says what leakguard finds.
+
+The row is that of the table of traps; a letter after it is the variant. Expected is what leakguard should say: alarm (a firing
+finding), listed (a finding that does not alarm), notice (a remark) or silent. Evidence is the rule that carries the finding;
+where leakguard does something else today, it says what.
+
+This file is written from the registry: ` + "`go test ./examples/traps -run TestReadme -update`" + `.
+
+| Trap | Row | Truth | Grows | Expected | Evidence | What happens |
+|---|---|---|---|---|---|---|
+`
+
+func readme() string {
+	var b strings.Builder
+	b.WriteString(intro)
+	for _, t := range traps.All() {
+		title := strings.TrimPrefix(t.Title, "no leak: ")
+		b.WriteString("| " + strings.Join([]string{
+			"`" + t.Name + "`", orDash(t.Row), truth(&t), orDash(string(t.Grows)), string(t.Expect), evidence(&t), strings.ReplaceAll(title, "|", `\|`),
+		}, " | ") + " |\n")
+	}
+	return b.String()
+}
+
+func truth(t *traps.Trap) string {
+	switch {
+	case t.Expect == traps.ExpectSilent:
+		return "no leak"
+	case t.Expect == traps.ExpectNotice && t.Grows == "":
+		return "bad setting"
+	case t.Expect == traps.ExpectNotice:
+		return "ends by itself"
+	}
+	return "leak"
+}
+
+func evidence(t *traps.Trap) string {
+	if t.Gap != "" {
+		return "**gap**: " + t.Gap
+	}
+	return orDash(strings.Join(t.Evidence(), " or "))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	if *update {
+		if err := os.WriteFile("README.md", []byte(readme()), 0o644); err != nil { //nolint:gosec // it is there to be read
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(readme(), strings.ReplaceAll(string(have), "\r\n", "\n")); diff != "" {
+		t.Errorf("README.md is stale; -update writes it anew:\n%s", diff)
+	}
+}
