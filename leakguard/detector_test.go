@@ -474,3 +474,19 @@ func TestAccountingFiresAtTheSecondScan(t *testing.T) {
 		t.Errorf("got %v, want one proven firing finding", w.last)
 	}
 }
+
+func TestClimbingFiresWhenItPersists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.readings = []probes.Reading{{Probe: "container", Resource: "podCache", Count: 300, Climbing: true, Covariate: -1}}
+	for scan := range 6 {
+		w.tick()
+		if want := scan == 5; (len(w.in(leakguard.StateFiring)) == 1) != want {
+			t.Fatalf("after scan %d got %v, want firing: %t", scan+1, w.last, want)
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+	if f := w.in(leakguard.StateFiring)[0]; f.Tier != leakguard.TierLikely {
+		t.Errorf("got tier %s, want likely", f.Tier)
+	}
+}

@@ -23,17 +23,21 @@ type account struct {
 // maxAccounts bounds the accounts that are followed.
 const maxAccounts = 1024
 
+// climbScans is how many scans in a row a probe must call a count climbing, which is a trend and no proof, for an alarm.
+const climbScans = 6
+
 // accounts follows the readings that are leaks by themselves.
 type accounts struct {
 	byKey   map[accountKey]*account
 	dropped uint64
 }
 
-// judge gives the accounting rule's signals: pending at the first scan, firing from the second on.
+// judge gives the accounting rule's signals: pending at the first scan, firing from the second on, or later for what is no
+// exact account.
 func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(signal)) {
 	for i := range readings {
 		r := &readings[i]
-		if !r.Leaked || r.Count <= 0 {
+		if (!r.Leaked && !r.Climbing) || r.Count <= 0 {
 			continue
 		}
 		key := accountKey{r.Probe, r.Resource, r.Scope, r.Culprit.Function}
@@ -64,7 +68,11 @@ func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 		rule: ruleAccounting, category: r.Probe, tier: TierProven, level: levelPending, controller: r.Scope,
 		culprit: r.Culprit, count: int64(r.Count), since: acc.first, reason: r.Reason, advice: r.Advice, trap: r.Trap, stack: r.Stack,
 	}
-	if acc.scans >= 2 {
+	need := 2
+	if !r.Leaked {
+		need, s.tier = climbScans, TierLikely
+	}
+	if acc.scans >= need {
 		s.level = levelFiring
 	}
 	if span := now.Sub(acc.first); span > 0 && r.Count > acc.firstCount {
