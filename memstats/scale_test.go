@@ -34,10 +34,15 @@ func TestScaledLayoutGivesTheSameVerdict(t *testing.T) {
 		{"falling", 5 * time.Hour, memstats.Thresholds{}, func(m float64) float64 { return 4000 - 5*m }, nil},
 		{"warming up", 3 * time.Hour, bytes, func(m float64) float64 { return 200 * mib * (1 - math.Exp(-m/25)) }, nil},
 		{"explained", 9 * time.Hour, memstats.Thresholds{}, func(m float64) float64 { return 80 + 2*m }, func(m float64) float64 { return 10 + m }},
-		{"hidden beside a load", 30 * time.Hour, memstats.Thresholds{},
-			func(m float64) float64 { return 200 + 100*math.Sin(m/60) + math.Floor(m/6) }, func(m float64) float64 { return 50 + 40*math.Sin(m/60) }},
-		{"kept after bursts", 4 * time.Hour, bytes, func(m float64) float64 { return 50*mib + step(m > 30, 80*mib) + step(m > 120, 90*mib) },
-			func(m float64) float64 { return 5 + step(m > 30 && m < 36 || m > 120 && m < 129, 4000) }},
+		{
+			"hidden beside a load", 30 * time.Hour,
+			memstats.Thresholds{},
+			func(m float64) float64 { return 200 + 100*math.Sin(m/60) + math.Floor(m/6) }, func(m float64) float64 { return 50 + 40*math.Sin(m/60) },
+		},
+		{
+			"kept after bursts", 4 * time.Hour, bytes, func(m float64) float64 { return 50*mib + step(m > 30, 80*mib) + step(m > 120, 90*mib) },
+			func(m float64) float64 { return 5 + step(m > 30 && m < 36 || m > 120 && m < 129, 4000) },
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -98,7 +98,10 @@ func (j *Judge) extent() (low, high float64) {
 // early says of a young series that rises how much longer it must be watched.
 func (j *Judge) early(s *Series, v Verdict, age time.Duration) (Verdict, bool) {
 	first := j.horizons[0]
-	interval := max(s.Interval(), 1)
+	interval := s.Interval()
+	if interval <= 0 {
+		interval = first.window // one value says nothing of it
+	}
 	for i, h := range j.horizons {
 		first = h
 		if h.window >= interval && (i > 0 || !j.thresholds.Garbage) {

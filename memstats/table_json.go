@@ -53,16 +53,16 @@ func readJSON(data []byte) (*Table, error) {
 	return t, nil
 }
 
-// jsonError adds the place to an error of encoding/json.
+// jsonError adds the place to an error of encoding/json, whose offset is behind the byte that is wrong.
 func jsonError(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		line, column := lineColumn(data, syntax.Offset)
+		line, column := lineColumn(data, syntax.Offset-1)
 		return fmt.Errorf("%w: line %d, column %d: %w", ErrTable, line, column, err)
 	case errors.As(err, &kind):
-		line, column := lineColumn(data, kind.Offset)
+		line, column := lineColumn(data, kind.Offset-1)
 		return fmt.Errorf("%w: line %d, column %d: field %s: %s where %s belongs", ErrTable, line, column, kind.Field, kind.Value, kind.Type)
 	}
 	return fmt.Errorf("%w: %w", ErrTable, err)

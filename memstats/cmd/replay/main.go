@@ -132,6 +132,9 @@ func (r *report) read(name string, o options, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if len(t.Times) == 0 {
+		return fmt.Errorf("%w: no rows", memstats.ErrTable)
+	}
 	if err = o.checkColumns(t); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leakguard/leakguard/memstats"
 )
@@ -60,7 +61,7 @@ func parseFlags(args []string, stderr io.Writer) (options, []string, error) {
 	for role, list := range roles {
 		o.setRole(role, *list)
 	}
-	return o, flags.Args(), o.check(flags.NArg(), *limit)
+	return o, flags.Args(), errors.Join(o.check(flags.Args(), *limit), o.checkNumbers())
 }
 
 func roleHelp(role memstats.Role) string {
@@ -88,9 +89,14 @@ func (o *options) setRole(role memstats.Role, list string) {
 }
 
 // check looks at what [flag.Parse] does not.
-func (o *options) check(files int, limit string) error {
-	if files == 0 {
+func (o *options) check(files []string, limit string) error {
+	if len(files) == 0 {
 		return fmt.Errorf("%w: no FILE; -h prints help", errUsage)
+	}
+	for _, name := range files {
+		if len(name) > 1 && name[0] == '-' {
+			return fmt.Errorf("%w: %q behind a FILE: flags come first; write ./%s if it is a file", errUsage, name, name)
+		}
 	}
 	if !slices.Contains([]string{"text", "json", "svg"}, o.output) {
 		return fmt.Errorf("%w: -o %q is not text, json or svg", errUsage, o.output)
@@ -103,6 +109,24 @@ func (o *options) check(files int, limit string) error {
 		return fmt.Errorf("%w: -limit %q: %w", errUsage, limit, err)
 	}
 	o.replay.LimitBytes = bytes
+	return nil
+}
+
+// checkNumbers looks at numbers that mean nothing.
+func (o *options) checkNumbers() error {
+	for name, d := range map[string]time.Duration{"every": o.replay.Every, "gap": o.replay.Gap, "heap-every": o.heap.Every} {
+		if d < 0 {
+			return fmt.Errorf("%w: -%s %v is negative", errUsage, name, d)
+		}
+	}
+	for name, v := range map[string]float64{"min-rise": o.replay.Counts.MinRise, "min-rise-bytes": o.replay.Bytes.MinRise} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: -%s %v is no number", errUsage, name, v)
+		}
+	}
+	if p := o.replay.Counts.MaxP; !(p >= 0 && p <= 1) {
+		return fmt.Errorf("%w: -max-p %v is no probability from 0 to 1", errUsage, p)
+	}
 	return nil
 }
 
