@@ -13,7 +13,9 @@
 // buffer, any of them compressed or inside log lines; the form is found by looking at the bytes. "-" is the standard
 // input, which is also read when it is a pipe and no FILE is named. A URL (http:// or https://) is that of a process with
 // net/http/pprof, such as a port-forwarded operator's: http://localhost:6060. Flags come before the files.
-// With -rules FILE the rules and suppressions of a rule file apply; suppressed findings are left out.
+// With -rules FILE the rules and suppressions of a rule file apply; suppressed findings are left out, and expired
+// suppressions and conditions that fail are told of on the standard error. -every 10m says how far apart several FILEs
+// were taken: it gives the growth per hour, and slopes to the conditions of a rule file.
 //
 // The exit status is 0 when nothing was found, 1 for a leak or a suspect, 2 for bad usage or input that cannot be read.
 //
