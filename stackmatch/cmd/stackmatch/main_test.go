@@ -384,7 +384,7 @@ func TestWatch(t *testing.T) {
 		_, _ = io.WriteString(w, strings.ReplaceAll(stuck(10*n), "chan send, 9 minutes", "chan receive, 30 minutes"))
 	}))
 	defer server.Close()
-	got := start(t, nil, "watch", server.URL, "--every", "10ms", "--for", "60ms")
+	got := start(t, nil, "watch", server.URL, "--every", "20ms", "--for", "1s")
 	if got.status != 1 || !strings.Contains(got.stdout, "GOR-001") || !strings.Contains(got.stdout, "changes between the dumps") {
 		t.Errorf("got status %d\n%s%s\nwant growth", got.status, got.stdout, got.stderr)
 	}
