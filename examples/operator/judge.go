@@ -173,6 +173,12 @@ func isOwn(f *leakguard.Finding, trap *traps.Trap) bool {
 	return f.Controller == trap.Controller && matches(f, trap.Culprit) && slices.Contains(trap.Evidence(), f.Rule)
 }
 
+// enough looks at a report and says whether the run need not go on.
+func (j *judge) enough(r *leakguard.Report) bool {
+	j.see(r)
+	return j.op.untilFound && j.found(r)
+}
+
 // found reports whether the trap's own finding fires.
 func (j *judge) found(r *leakguard.Report) bool {
 	return slices.ContainsFunc(r.Findings, func(f leakguard.Finding) bool {

@@ -87,6 +87,11 @@ func (o *operator) run(ctx context.Context) error {
 	if err := o.addControllers(life); err != nil {
 		return err
 	}
+	if o.scale < 1 {
+		if err := o.mgr.Add(manager.RunnableFunc(o.collect)); err != nil {
+			return err
+		}
+	}
 	o.load = newLoad(enough, o.mgr.GetClient(), o.objects)
 	if err := o.mgr.Add(o.load); err != nil {
 		return err
@@ -149,6 +154,20 @@ func (o *operator) addControllers(life context.Context) error {
 // leakguard's intervals are shortened, this one is too.
 const collectEvery = 2 * time.Minute
 
+// collect collects garbage as often as the runtime would if its intervals were shortened too.
+func (o *operator) collect(ctx context.Context) error {
+	ticker := time.NewTicker(time.Duration(o.scale * float64(collectEvery)))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			runtime.GC()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // errManager says that the manager ended by itself.
 var errManager = errors.New("the manager stopped")
 
@@ -156,12 +175,7 @@ var errManager = errors.New("the manager stopped")
 func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) error {
 	look := time.NewTicker(max(50*time.Millisecond, time.Duration(o.scale*float64(leakguard.DefaultInterval)/4)))
 	defer look.Stop()
-	var over, outage, collect <-chan time.Time
-	if o.scale < 1 {
-		ticker := time.NewTicker(time.Duration(o.scale * float64(collectEvery)))
-		defer ticker.Stop()
-		collect = ticker.C
-	}
+	var over, outage <-chan time.Time
 	if o.duration > 0 {
 		over = time.After(o.duration)
 	}
@@ -171,12 +185,9 @@ func (o *operator) wait(ctx context.Context, j *judge, stopped <-chan error) err
 	for {
 		select {
 		case <-look.C:
-			r := o.mgr.Guard().Report()
-			if j.see(r); o.untilFound && j.found(r) {
+			if j.enough(o.mgr.Guard().Report()) {
 				return nil
 			}
-		case <-collect:
-			runtime.GC()
 		case <-outage:
 			if err := o.api.Outage(o.outage); err != nil {
 				return err

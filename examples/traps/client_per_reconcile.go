@@ -27,10 +27,10 @@ func clientPerReconcile() Trap {
 }
 
 func perClient(configure func(*rest.Config) *rest.Config) Start {
-	return func(ctx context.Context, env Env) (Work, error) {
-		return inReconcile(func(ctx context.Context, object Object) error {
+	return func(_ context.Context, env Env) (Work, error) {
+		return onObjects(func(ctx context.Context, object Object) error {
 			return listWith(ctx, configure(env.Config), object)
-		})(ctx, env)
+		}), nil
 	}
 }
 

@@ -30,7 +30,7 @@ func withTickers(stop bool) Start {
 	return func(context.Context, Env) (Work, error) {
 		var mu sync.Mutex
 		var held []*time.Ticker
-		return inReconcile(func(context.Context, Object) error {
+		return onObjects(func(context.Context, Object) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if stop {
@@ -43,7 +43,7 @@ func withTickers(stop bool) Start {
 				held = append(held, newTicker())
 			}
 			return nil
-		})(context.Background(), Env{})
+		}), nil
 	}
 }
 
@@ -54,11 +54,11 @@ func nanKeys() Trap {
 		Gap:     "alarms by rule heap-growth: what grows so fast is no smaller leak for being made of small things",
 		Title:   "a map by a number that is sometimes not a number gets entries that can be neither found nor deleted",
 		Culprit: siteOf((*scores).put, ""),
-		Leak: func(_ context.Context, env Env) (Work, error) {
-			return (&scores{score: math.NaN(), of: map[float64]*[96]byte{}}).work(env)
+		Leak: func(context.Context, Env) (Work, error) {
+			return (&scores{score: math.NaN(), of: map[float64]*[96]byte{}}).work(), nil
 		},
-		Twin: func(_ context.Context, env Env) (Work, error) {
-			return (&scores{of: map[float64]*[96]byte{}}).work(env)
+		Twin: func(context.Context, Env) (Work, error) {
+			return (&scores{of: map[float64]*[96]byte{}}).work(), nil
 		},
 	}
 }
@@ -69,15 +69,15 @@ type scores struct {
 	of    map[float64]*[96]byte
 }
 
-func (s *scores) work(env Env) (Work, error) {
-	return inReconcile(func(context.Context, Object) error {
+func (s *scores) work() Work {
+	return onObjects(func(context.Context, Object) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for range many {
 			s.put()
 		}
 		return nil
-	})(context.Background(), env)
+	})
 }
 
 func (s *scores) put() { s.of[s.score] = new([96]byte) }
@@ -104,7 +104,7 @@ func chained(fresh bool) Start {
 	return func(life context.Context, _ Env) (Work, error) {
 		var mu sync.Mutex
 		kept := life
-		return inReconcile(func(_ context.Context, object Object) error {
+		return onObjects(func(_ context.Context, object Object) error {
 			mu.Lock()
 			defer mu.Unlock()
 			for range 2 * many {
@@ -114,7 +114,7 @@ func chained(fresh bool) Start {
 				kept = withName(kept, object.Name)
 			}
 			return nil
-		})(life, Env{})
+		}), nil
 	}
 }
 
@@ -122,6 +122,7 @@ func chained(fresh bool) Start {
 func rateLimited() Trap {
 	return Trap{
 		Name: "rate-limiter", Row: "X-3", Expect: ExpectListed, Grows: Heap,
+		Gap:     "nothing in two minutes: a map of small entries grows by doubling, in steps ever farther apart",
 		Title:   "failures of ever new items are counted by a rate limiter that is never told to forget them",
 		Culprit: siteOf(failed, ""),
 		Leak:    limiting(func(workqueue.TypedRateLimiter[int], int) {}),
@@ -134,7 +135,7 @@ func limiting(after func(workqueue.TypedRateLimiter[int], int)) Start {
 		var mu sync.Mutex
 		item := 0
 		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[int](time.Second, time.Hour)
-		return inReconcile(func(context.Context, Object) error {
+		return onObjects(func(context.Context, Object) error {
 			mu.Lock()
 			defer mu.Unlock()
 			for range 4 * many {
@@ -143,7 +144,7 @@ func limiting(after func(workqueue.TypedRateLimiter[int], int)) Start {
 				after(limiter, item)
 			}
 			return nil
-		})(context.Background(), Env{})
+		}), nil
 	}
 }
 

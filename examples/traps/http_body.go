@@ -29,9 +29,9 @@ func withAPI(get func(ctx context.Context, c *http.Client, url string) error) St
 		if err != nil {
 			return Work{}, fmt.Errorf("traps: %w", err)
 		}
-		return inReconcile(func(ctx context.Context, object Object) error {
+		return onObjects(func(ctx context.Context, object Object) error {
 			return get(ctx, c, env.Config.Host+"/apis/apps.leakguard.example/v1alpha1/namespaces/"+object.Namespace+"/apps")
-		})(context.Background(), env)
+		}), nil
 	}
 }
 

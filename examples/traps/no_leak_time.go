@@ -96,6 +96,6 @@ func lateWriter() Trap {
 			_ = server.Close()
 		})
 		c, url := &http.Client{Transport: transport, Timeout: time.Second}, "http://"+l.Addr().String()
-		return inReconcile(func(ctx context.Context, _ Object) error { return fetch(ctx, c, url) })(ctx, Env{})
+		return onObjects(func(ctx context.Context, _ Object) error { return fetch(ctx, c, url) }), nil
 	})
 }

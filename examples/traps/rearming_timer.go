@@ -9,6 +9,8 @@ import (
 func rearmingTimer() Trap {
 	return Trap{
 		Name: "rearming-timer", Row: "S1-01b", Expect: ExpectListed, Grows: Counted,
+		Rules:   []string{"counter"},
+		Gap:     "nothing in an hour's worth of shortened intervals",
 		Title:   "Reconcile starts a time.AfterFunc that starts itself again for ever",
 		Culprit: Site{Function: "goroutines created a minute"},
 		Leak:    withLife(leakRearmingTimer),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -132,6 +133,11 @@ type Site struct {
 
 // All gives every trap, in the order in which they are listed. The slice is the caller's.
 func All() []Trap {
+	return slices.Concat(goroutineLeaks(), clientLeaks(), otherLeaks(), noLeaks())
+}
+
+// goroutineLeaks need nothing but Go.
+func goroutineLeaks() []Trap {
 	return []Trap{
 		reconcileGoroutine(),
 		chanSend(),
@@ -143,6 +149,12 @@ func All() []Trap {
 		heapMap(),
 		timerAfterFunc(),
 		contextChildren(),
+	}
+}
+
+// clientLeaks use clients and what they give.
+func clientLeaks() []Trap {
+	return []Trap{
 		idleWatch(),
 		unreadWatch(),
 		rangedWatch(),
@@ -164,6 +176,12 @@ func All() []Trap {
 		httpBody(),
 		ownClientBody(),
 		ownTransport(),
+	}
+}
+
+// otherLeaks are the less common ones.
+func otherLeaks() []Trap {
+	return []Trap{
 		finalizerCycle(),
 		cleanupHoldsItself(),
 		handlerClosures(),
@@ -183,6 +201,12 @@ func All() []Trap {
 		contextChain(),
 		rateLimited(),
 		longTimeouts(),
+	}
+}
+
+// noLeaks only look like leaks.
+func noLeaks() []Trap {
+	return []Trap{
 		droppedTick(),
 		timeAfterLoop(),
 		droppedTicker(),
@@ -221,12 +245,15 @@ func siteOf(function any, suffix string) Site {
 
 // inReconcile makes a Start of work that needs no set-up.
 func inReconcile(work func(context.Context, Object) error) Start {
-	return func(context.Context, Env) (Work, error) {
-		return Work{Reconcile: func(ctx context.Context, object Object) error {
-			if object.Deleted {
-				return nil
-			}
-			return work(ctx, object)
-		}}, nil
-	}
+	return func(context.Context, Env) (Work, error) { return onObjects(work), nil }
+}
+
+// onObjects does work in reconciles of objects that are there.
+func onObjects(work func(context.Context, Object) error) Work {
+	return Work{Reconcile: func(ctx context.Context, object Object) error {
+		if object.Deleted {
+			return nil
+		}
+		return work(ctx, object)
+	}}
 }

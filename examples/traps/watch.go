@@ -190,7 +190,7 @@ func cleanRangedWatch(ctx context.Context, c dynamic.Interface, object Object) e
 }
 
 func readAll(w watch.Interface) {
-	for range w.ResultChan() { //nolint:revive // what the events say is of no interest
+	for range w.ResultChan() { // what the events say is of no interest
 	}
 }
 
