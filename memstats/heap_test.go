@@ -189,7 +189,8 @@ func TestRaiseMemProfileRate(t *testing.T) {
 	before := runtime.MemProfileRate
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan bool)
-		go func() { done <- memstats.RaiseMemProfileRate(t.Context(), 1, time.Minute) }()
+		first, end := context.WithCancel(t.Context())
+		go func() { done <- memstats.RaiseMemProfileRate(first, 1, time.Minute) }()
 		synctest.Wait()
 		if runtime.MemProfileRate != memstats.LeastMemProfileRate {
 			t.Errorf("rate %d, want %d", runtime.MemProfileRate, memstats.LeastMemProfileRate)
@@ -197,6 +198,7 @@ func TestRaiseMemProfileRate(t *testing.T) {
 		if memstats.RaiseMemProfileRate(t.Context(), 64<<10, time.Minute) {
 			t.Error("a second raise beside the first")
 		}
+		end() // orders the reading above before the writing of the old rate
 		if !<-done || runtime.MemProfileRate != before {
 			t.Errorf("rate %d after it, want %d", runtime.MemProfileRate, before)
 		}
@@ -205,6 +207,10 @@ func TestRaiseMemProfileRate(t *testing.T) {
 		start := time.Now()
 		if !memstats.RaiseMemProfileRate(ctx, 64<<10, time.Hour) || time.Since(start) != 0 {
 			t.Error("did not end with its context")
+		}
+		start = time.Now()
+		if !memstats.RaiseMemProfileRate(t.Context(), 64<<10, 2*time.Hour) || time.Since(start) != memstats.LongestRaise {
+			t.Errorf("ended after %v, want %v", time.Since(start), memstats.LongestRaise)
 		}
 		if memstats.RaiseMemProfileRate(t.Context(), before, time.Hour) {
 			t.Error("raised to the same rate")
