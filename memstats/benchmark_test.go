@@ -56,11 +56,11 @@ func BenchmarkSeriesAdd(b *testing.B) {
 			s := memstats.NewSeries(layout)
 			at := epoch
 			b.ReportAllocs()
-			b.ReportMetric(float64(s.Bytes()), "bytes/series")
 			for b.Loop() {
 				at = at.Add(10 * time.Second)
 				s.Add(at, float64(at.Second()))
 			}
+			b.ReportMetric(float64(s.Bytes()), "bytes/series")
 		})
 	}
 }

@@ -43,7 +43,7 @@ func Compact() *Layout {
 }
 
 // Full is the layout for the process's own numbers: seconds for ten minutes, minutes for a day, hours for two weeks,
-// in 8.3 KiB. Make it once and share it.
+// in 10 KiB. Make it once and share it.
 func Full() *Layout {
 	return &Layout{levels: []Level{{10 * time.Second, 60}, {time.Minute, 120}, {10 * time.Minute, 150}, {time.Hour, 360}}}
 }

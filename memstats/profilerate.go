@@ -25,9 +25,10 @@ var raising sync.Mutex
 // as fine, or another raise is running.
 //
 // It blocks. The runtime warns that profiles are scaled with the rate in force when they are taken: what was sampled
-// before the raise is then scaled wrongly, so compare two profiles that were both taken during one raise. The rate is a plain variable: the race detector reports
-// a raise beside another goroutine that reads it, as one that writes a heap profile does. Each sample
-// costs about a microsecond and memory for its stack, both a small part of an operator's at the least rate.
+// before the raise is then scaled wrongly, so compare two profiles that were both taken during one raise. The
+// rate is a plain variable: the race detector reports a raise beside another goroutine that reads it, as one that
+// writes a heap profile does. Each sample costs about a microsecond and memory for its stack, both a small part of an
+// operator's at the least rate.
 func RaiseMemProfileRate(ctx context.Context, rate int, d time.Duration) bool {
 	if !raising.TryLock() {
 		return false
