@@ -16,8 +16,9 @@ const (
 )
 
 // growthTable follows the number of goroutines of each place that is not judged as orphans: goroutines without the
-// label of a reconcile, and pooled connections, whose label says no more than who opened them. The cheap profile has no goroutine ids, so a goroutine is counted as an ordinal of its place,
-// alive while the count stays above it.
+// label of a reconcile, and pooled connections, whose label says no more than who opened them.
+// The cheap profile has no goroutine ids, so a goroutine is counted as an ordinal of its place, alive while the count stays
+// above it.
 type growthTable struct {
 	timing  timing
 	main    string
