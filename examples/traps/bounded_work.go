@@ -42,7 +42,7 @@ func pause(d time.Duration) {
 func statusLater() Trap {
 	return Trap{
 		Name: "status-later", Row: "S1-16", Expect: ExpectNotice, Grows: Goroutines, Controller: LeakyController,
-		Gap:     "listed by rule orphaned; where intervals are shortened so that five seconds are long, it is pending before",
+		Gap:     "a notice at --scale=0.5; where intervals are shortened more, five seconds are long: pending, then listed",
 		Title:   "Reconcile starts a goroutine that sleeps for five seconds and then sets the status",
 		Culprit: siteOf(sleep, ""),
 		Leak: inReconcile(func(context.Context, Object) error {
