@@ -10,7 +10,7 @@ import (
 func ignoredContext() Trap {
 	return Trap{
 		Name: "ignored-context", Row: "S1-12", Expect: ExpectNotice, Grows: Goroutines, Controller: LeakyController,
-		Gap:     "nothing is said",
+		Rules:   []string{"orphaned"},
 		Title:   "a goroutine does not look at its cancelled context, but ends by itself after a second",
 		Culprit: siteOf(pause, ""),
 		Leak:    inReconcile(leakIgnoredContext),
