@@ -121,7 +121,8 @@ func (k *checker) surrounds(s scope) bool {
 	return s.name == k.scope.name || strings.HasPrefix(k.scope.name, s.name+"/")
 }
 
-// limits counts what entries with AtMost have ignored in one look.
+// limits counts what entries with AtMost have ignored in one look, in the look at a whole package for each test: every
+// one may have left its own idle connection.
 type limits map[string]int
 
 // ignored reports whether n goroutines of a group are ignored.
@@ -134,8 +135,12 @@ func (k *checker) ignored(g *stackmatch.Group, n int, used limits) bool {
 		if e.AtMost == 0 {
 			return true
 		}
-		if used[e.ID]+n <= e.AtMost {
-			used[e.ID] += n
+		key := e.ID
+		if s, ok := scopeOf(g.Labels); ok && k.everything {
+			key += " " + s.name
+		}
+		if used[key]+n <= e.AtMost {
+			used[key] += n
 			return true
 		}
 	}

@@ -153,3 +153,15 @@ func TestVerifyHeapAllowance(t *testing.T) {
 	})
 	wantSilence(t, f)
 }
+
+// TestVerifyHeapGoroutines leaks nothing but a goroutine with each call: its record in the runtime is no reserve then.
+func TestVerifyHeapGoroutines(t *testing.T) {
+	block := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(block)
+	f := runFake("TestInner", func(f *fake) {
+		leaktest.VerifyHeap(f, func(int) { wg.Go(func() { <-block }) })
+	})
+	wantFailure(t, f, "the live heap grows with every iteration of TestInner")
+}

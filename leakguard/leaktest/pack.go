@@ -25,7 +25,7 @@ type Entry struct {
 	WaitReasons []string
 	// Without are functions that must not be on the stack.
 	Without []string
-	// AtMost is how many of them one check ignores; 0 means any number.
+	// AtMost is how many of them the check of one test ignores; 0 means any number.
 	AtMost int
 	// Reason says why it is no leak.
 	Reason string

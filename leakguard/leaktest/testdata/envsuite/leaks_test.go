@@ -250,6 +250,7 @@ func leaks() []leak {
 				return err
 			}
 			go func() { _ = c.Start(ctx) }()
+			c.WaitForCacheSync(ctx) // controller-runtime v0.25 keeps a goroutine for a cache that stops before it has synced
 			return nil
 		}},
 	}
@@ -376,7 +377,8 @@ func handlers(t *testing.T, fixed bool) {
 				return
 			}
 			registration, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{})
-			if err == nil && fixed {
+			// controller-runtime v0.25 keeps a goroutine for a handler that is removed before it has synced.
+			if err == nil && toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) && fixed {
 				err = i.RemoveEventHandler(registration)
 			}
 			if err != nil {
