@@ -143,7 +143,7 @@ func leakPoll(ctx context.Context) {
 
 // benign are programs that only look like leaks.
 func benign() []program {
-	return slices.Concat(benignReconciles(), benignBackground())
+	return slices.Concat(benignReconciles(), benignBackground(), benignLibraries())
 }
 
 func benignReconciles() []program {

@@ -79,7 +79,7 @@ func (s *sampler) tick(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.panics++
-			s.off = true
+			s.off = true // before anything else: the report must not ask it
 			s.guard.log.Info("leakguard has switched its detector off after a panic of its own", "panic", p)
 			s.publish(time.Now(), s.guard.Report().Findings)
 		}
@@ -233,7 +233,9 @@ func (s *sampler) publish(at time.Time, findings []Finding) {
 		},
 		Controllers: s.controllers(), Probes: s.probes.Stats(),
 	}
-	r.Orphans, r.OrphansDropped = s.detector.Orphans()
+	if !s.off { // what panicked may not be asked again
+		r.Orphans, r.OrphansDropped = s.detector.Orphans()
+	}
 	g.mu.Lock()
 	r.Notices = slices.Clone(g.notices)
 	g.mu.Unlock()
@@ -244,7 +246,9 @@ func (s *sampler) publish(at time.Time, findings []Finding) {
 // controllers joins what is known of each controller.
 func (s *sampler) controllers() []ControllerReport {
 	orphans := map[string]int{}
-	s.detector.OrphansOf(orphans)
+	if !s.off {
+		s.detector.OrphansOf(orphans)
+	}
 	byName := map[string]*ControllerReport{}
 	for _, st := range process.scopes.Stats(nil) {
 		byName[st.Scope] = &ControllerReport{Name: st.Scope, Instrumented: true, Reconciles: st.Begun, InFlight: st.Begun - st.Ended}
