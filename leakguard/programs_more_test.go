@@ -76,8 +76,8 @@ func drain(items chan int) {
 // idleInformer is an informer of a server that has nothing and says nothing.
 func idleInformer() toolscache.SharedIndexInformer {
 	lw := &toolscache.ListWatch{
-		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}
 	return toolscache.NewSharedIndexInformer(lw, &corev1.Pod{}, time.Hour, toolscache.Indexers{})
 }
