@@ -109,7 +109,7 @@ func ExampleVerifyResources() {
 func ExampleFind() {
 	stop := make(chan struct{})
 	go flush(stop)
-	err := leaktest.Find(leaktest.Settle(0))
+	err := leaktest.Find(leaktest.Settle(100 * time.Millisecond))
 	fmt.Println(strings.Contains(err.Error(), "leaktest_test.flush"))
 	close(stop)
 	// Output:
