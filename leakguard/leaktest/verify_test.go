@@ -32,7 +32,8 @@ func TestVerifyNoneLeak(t *testing.T) {
 		leaktest.VerifyNone(f, leaktest.Settle(soon))
 		go park(stop)
 	})
-	wantFailure(t, f, "TestInner left 1 goroutines behind", "[chan receive, for less than a minute]",
+	// How long it waited is the runtime's word: after a leak profile Go 1.27 may count from an earlier collection.
+	wantFailure(t, f, "TestInner left 1 goroutines behind", "[chan receive, for ",
 		"started by the go statement at leaktest/verify_test.go:33 in ", "leaktest_test.park")
 }
 
