@@ -24,5 +24,6 @@
 //
 // Labels do not reach callbacks of [time.AfterFunc], finalizers and cleanups, jobs for a pool of workers that was running
 // before the test, and what code starts after it has set labels from a context that is not the test's. Of these a check
-// sees what was started for a function literal of the test's own function, or by a goroutine whose line of creators leads to the test's.
+// sees what was started for a function literal of the test's own function, or by a goroutine whose line of creators leads
+// to the test's.
 package leaktest
