@@ -16,15 +16,19 @@ import (
 	"github.com/leakguard/leakguard/leakguard/leaktest/gomegaleak"
 )
 
-func park(stop <-chan struct{}) { <-stop }
+func park(started chan<- struct{}, stop <-chan struct{}) {
+	close(started) // before that its stack does not name it
+	<-stop
+}
 
 func TestHaveLeaked(t *testing.T) {
 	g := gomega.NewWithT(t)
 	good := gomegaleak.Goroutines()
 	g.Expect(gomegaleak.Goroutines()).NotTo(gomegaleak.HaveLeaked(good))
 
-	stop := make(chan struct{})
-	go park(stop)
+	started, stop := make(chan struct{}), make(chan struct{})
+	go park(started, stop)
+	<-started
 	g.Eventually(gomegaleak.Goroutines).Should(gomegaleak.HaveLeaked(good))
 	now := gomegaleak.Goroutines()
 	g.Expect(now).NotTo(gomegaleak.HaveLeaked(now))
