@@ -13,7 +13,7 @@ import (
 )
 
 // soon is a settle time for tests that leak on purpose.
-const soon = 20 * time.Millisecond
+const soon = 200 * time.Millisecond
 
 // park blocks until its channel is closed.
 func park(stop <-chan struct{}) { <-stop }
