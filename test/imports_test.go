@@ -1,6 +1,7 @@
 package test
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -118,5 +119,17 @@ func TestNoTemplates(t *testing.T) {
 				t.Errorf("package %s imports %s", pkg, path)
 			}
 		}
+	}
+}
+
+// TestModfileOfTheNewestControllerRuntime checks that the modfile of the second supported version names it: with the one
+// of go.mod in it, half of the runs would test nothing new.
+func TestModfileOfTheNewestControllerRuntime(t *testing.T) {
+	text, err := os.ReadFile("../.ci/controller-runtime-v0.25.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\tsigs.k8s.io/controller-runtime v0.25.") {
+		t.Error("the modfile does not name controller-runtime v0.25: go get -modfile=.ci/controller-runtime-v0.25.mod sigs.k8s.io/controller-runtime@v0.25")
 	}
 }
