@@ -20,6 +20,8 @@ const DefaultIterations = 100
 const (
 	heapRounds  = 10
 	heapWindows = 5
+	// minWindows is how many windows it takes to call a growth one, whatever the time.
+	minWindows = 3
 	// heapBytes and heapObjects are the growth per iteration from which it is one, unless [HeapAllowance] says otherwise.
 	heapBytes   = 2
 	heapObjects = 0.05
@@ -27,8 +29,10 @@ const (
 	// goroutines that are kept for reuse.
 	floorBytes   = 16 << 10
 	floorObjects = 100
-	// floorGoroutines is how many more goroutines there may be after all calls than before, if records of goroutines are all that stays.
+	// floorGoroutines is how many more goroutines there may be after all calls than before, if records of goroutines are all that
+	// stays, but for reserveShare of the growth.
 	floorGoroutines = 10
+	reserveShare    = 0.1
 	// heapChance is the greatest probability of the growth without a trend.
 	heapChance = 0.01
 )
@@ -49,7 +53,7 @@ func Iterations(n int) Option {
 }
 
 // HeapTime sets how long [VerifyHeap] goes on at most to see whether a growth ends; the default is [DefaultHeapTime]. It
-// takes two windows of ten rounds in any case.
+// takes three windows of ten rounds in any case.
 func HeapTime(d time.Duration) Option {
 	return optionFunc(func(c *config) error {
 		if d <= 0 {
@@ -126,7 +130,7 @@ func VerifyHeap(t TB, f func(i int), opts ...Option) {
 		return
 	}
 	growth.Sites = h.sites()
-	if h.onlyGoroutines(growth.Sites) {
+	if h.onlyGoroutines(&growth) {
 		return
 	}
 	t.Errorf("leaktest: %s", growth.describe(t.Name()))
@@ -144,16 +148,19 @@ type heapRun struct {
 
 // onlyGoroutines reports whether all that stays is the runtime's own records of goroutines, while there are not more of them
 // than before. The runtime keeps the records for the next goroutines, as many as ever ran at once.
-func (h *heapRun) onlyGoroutines(sites []GrowingSite) bool {
-	if len(sites) == 0 || runtime.NumGoroutine() > h.goroutines+floorGoroutines {
+func (h *heapRun) onlyGoroutines(g *Growth) bool {
+	if runtime.NumGoroutine() > h.goroutines+floorGoroutines {
 		return false
 	}
-	for _, s := range sites {
-		if !slices.ContainsFunc(s.Stack, func(f frame.Frame) bool { return f.Function == "runtime.malg" }) {
-			return false
+	var records, others float64
+	for _, s := range g.Sites {
+		if slices.ContainsFunc(s.Stack, func(f frame.Frame) bool { return f.Function == "runtime.malg" }) {
+			records += s.Bytes
+		} else {
+			others += s.Bytes
 		}
 	}
-	return true
+	return records > 0 && others < reserveShare*g.Bytes
 }
 
 func newHeapRun(c heapConfig, f func(i int)) *heapRun {
@@ -171,7 +178,7 @@ func (h *heapRun) judge() (growth Growth, leaks bool) {
 		if growth = h.window(n); !growth.rises {
 			return growth, false
 		}
-		if w > 0 && time.Since(start) > h.config.time {
+		if w+1 >= minWindows && time.Since(start) > h.config.time {
 			break
 		}
 		n *= 2

@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leakguard/leakguard/leakguard/leaktest"
 )
@@ -164,4 +166,25 @@ func TestVerifyHeapGoroutines(t *testing.T) {
 		leaktest.VerifyHeap(f, func(int) { wg.Go(func() { <-block }) })
 	})
 	wantFailure(t, f, "the live heap grows with every iteration of TestInner")
+}
+
+// TestVerifyHeapReserve runs ever more goroutines at once and waits for them: the runtime keeps their records for the next
+// ones, which is no leak of the function.
+func TestVerifyHeapReserve(t *testing.T) {
+	f := runFake("TestInner", func(f *fake) {
+		leaktest.VerifyHeap(f, func(i int) {
+			var wg sync.WaitGroup
+			var release atomic.Bool
+			for range i / 4 {
+				wg.Go(func() { // it does not park, which would take a record more
+					for !release.Load() {
+						runtime.Gosched()
+					}
+				})
+			}
+			release.Store(true)
+			wg.Wait()
+		}, leaktest.Iterations(20), leaktest.HeapTime(time.Second))
+	})
+	wantSilence(t, f)
 }
