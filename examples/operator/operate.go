@@ -131,7 +131,7 @@ func (o *operator) begun() bool {
 func (o *operator) addControllers(life context.Context) error {
 	leaky := &leakyReconciler{Client: o.mgr.GetClient(), images: map[types.NamespacedName]string{}}
 	if start := o.start(); start != nil {
-		work, err := start(life, traps.Env{Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache()})
+		work, err := start(life, traps.Env{Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache(), Scale: o.scale})
 		if err != nil {
 			return err
 		}

@@ -42,13 +42,15 @@ func pause(d time.Duration) {
 func statusLater() Trap {
 	return Trap{
 		Name: "status-later", Row: "S1-16", Expect: ExpectNotice, Grows: Goroutines, Controller: LeakyController,
-		Gap:     "a notice at --scale=0.5; where intervals are shortened more, five seconds are long: pending, then listed",
+		Rules:   []string{"orphaned"},
 		Title:   "Reconcile starts a goroutine that sleeps for five seconds and then sets the status",
 		Culprit: siteOf(sleep, ""),
-		Leak: inReconcile(func(context.Context, Object) error {
-			go sleep(5 * time.Second)
-			return nil
-		}),
+		Leak: func(_ context.Context, env Env) (Work, error) {
+			return onObjects(func(context.Context, Object) error {
+				go sleep(env.scaled(5 * time.Second))
+				return nil
+			}), nil
+		},
 		Twin: inReconcile(func(context.Context, Object) error {
 			go sleep(0)
 			return nil

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -105,6 +106,17 @@ type Env struct {
 	Config *rest.Config
 	Client client.Client
 	Cache  cache.Cache
+	// Scale is leakguard's Options.Scale of the operator that runs the trap, so that work which takes a fixed time takes the
+	// scaled time: what is short beside the unshortened intervals is short beside the shortened ones. 0 means 1.
+	Scale float64
+}
+
+// scaled gives the time that d takes where leakguard's intervals are shortened.
+func (e Env) scaled(d time.Duration) time.Duration {
+	if e.Scale == 0 {
+		return d
+	}
+	return time.Duration(e.Scale * float64(d))
 }
 
 // Object is what a reconcile is about.
