@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,20 +11,18 @@ import (
 	"github.com/leakguard/leakguard/probes/clientgo"
 )
 
-// wrapCache puts the guard's parts around the manager's cache: informers are accounted for and run without labels, and
-// reads of a reconcile's own object tell which kinds its controller's objects are of.
-func (g *Guard) wrapCache(opts *ctrl.Options, informers *clientgo.Informers) {
-	opts.Cache.NewInformer = informers.NewInformer(opts.Cache.NewInformer)
-	newCache := opts.NewCache
+// observed gives a function that makes caches with newCache, nil for the standard one, and lets the guard see what is read
+// from them: reads of a reconcile's own object tell which kinds its controller's objects are of.
+func observed(newCache cache.NewCacheFunc, objects *probes.ObjectIndex) cache.NewCacheFunc {
 	if newCache == nil {
 		newCache = cache.New
 	}
-	opts.NewCache = func(cfg *rest.Config, o cache.Options) (cache.Cache, error) {
+	return func(cfg *rest.Config, o cache.Options) (cache.Cache, error) {
 		c, err := newCache(cfg, o)
 		if err != nil {
 			return nil, err
 		}
-		return &observedCache{Cache: c, objects: g.objects}, nil
+		return &observedCache{Cache: c, objects: objects}, nil
 	}
 }
 

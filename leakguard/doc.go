@@ -43,7 +43,8 @@
 //
 // # Concurrency
 //
-// A Guard samples on the goroutine that runs Start and starts no other that outlives a sample, unless a probe blocks. All
+// A Guard samples on the goroutine that runs Start and starts no other that outlives a sample, unless a probe blocks, but the
+// one that sends Events where POD_NAME and POD_NAMESPACE are set; Start waits for it. All
 // readers (metrics, page, health, [Guard.Report]) take the last immutable report and never sample. Goroutine labels belong to
 // the process, so one Guard may run in a process at a time.
 //

@@ -1,11 +1,17 @@
 package leakguard
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // eventRecorder is what the guard needs of a manager's event recorder, the same in all supported controller-runtimes.
@@ -14,54 +20,120 @@ type eventRecorder interface {
 	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
 }
 
-// eventSink sends Events about the operator's own Pod.
+// eventSink sends Events about the operator's own Pod and its owner. They are sent by a goroutine of its own, which may
+// have to ask the API server who the owner is: the samples do not wait for it.
 type eventSink struct {
 	recorder eventRecorder
-	pod      *corev1.Pod
+	owners   owners
+	notice   func(format string, args ...any)
+	queue    chan podEvent
+	told     bool // that the owner is not known; it belongs to the goroutine that sends
 }
 
+// podEvent is one Event that waits to be sent.
+type podEvent struct{ kind, reason, action, note string }
+
+// maxWaitingEvents bounds the Events that wait while the API server is slow; those beyond it are lost.
+const maxWaitingEvents = 64
+
 // newEventSink takes the Pod from POD_NAME, POD_NAMESPACE and, where it is set, POD_UID, which the downward API gives. Without a
-// name there is nothing to send Events about, and the sink is nil.
-func newEventSink(recorder eventRecorder) *eventSink {
+// name there is nothing to send Events about, and the sink is nil. reader reads without a cache.
+func newEventSink(recorder eventRecorder, reader client.Reader, notice func(format string, args ...any)) *eventSink {
 	name, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if name == "" || namespace == "" {
 		return nil
 	}
-	pod := &corev1.Pod{}
-	pod.APIVersion, pod.Kind = "v1", "Pod"
-	pod.Name, pod.Namespace, pod.UID = name, namespace, types.UID(os.Getenv("POD_UID"))
-	return &eventSink{recorder: recorder, pod: pod}
+	pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(os.Getenv("POD_UID"))}
+	return &eventSink{
+		recorder: recorder, owners: owners{reader: reader, pod: pod}, notice: notice, queue: make(chan podEvent, maxWaitingEvents),
+	}
+}
+
+// start sends what is queued until ctx ends; stop waits for that.
+func (s *eventSink) start(ctx context.Context) (stop func()) {
+	if s == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e := <-s.queue:
+				s.send(ctx, e)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// ownerTimeout bounds how long an Event waits to learn its Pod's owner.
+const ownerTimeout = 10 * time.Second
+
+// send sends an Event about the Pod and, when it has an owner, one about that: a Pod that was killed for its memory is
+// replaced, and kubectl describe shows what regards an object only.
+func (s *eventSink) send(ctx context.Context, e podEvent) {
+	limited, cancel := context.WithTimeout(ctx, ownerTimeout)
+	defer cancel()
+	pod, owner, err := s.owners.find(limited)
+	if err != nil && !s.told && ctx.Err() == nil {
+		s.told = true
+		s.notice("Events about leaks do not reach the owner of the operator's Pod: it takes get on pods and replicasets: %v", err)
+	}
+	if owner == nil {
+		s.recorder.Eventf(pod, nil, e.kind, e.reason, e.action, "%s", e.note)
+		return
+	}
+	s.recorder.Eventf(pod, owner, e.kind, e.reason, e.action, "%s", e.note)
+	s.recorder.Eventf(owner, pod, e.kind, e.reason, e.action, "%s", e.note)
+}
+
+// put queues an Event; it does not block. The Events of two actions are two, also when the rest is the same: the API's
+// clients join those that differ in their note only.
+func (g *Guard) put(e podEvent) {
+	sink := g.events.Load()
+	if sink == nil {
+		return
+	}
+	e.note, e.action = truncate(e.note, maxNote), truncate(e.action, maxAction)
+	select {
+	case sink.queue <- e:
+	default:
+		g.addNotice("Events were lost: the API server takes too long")
+	}
 }
 
 // emit sends an Event about a finding. Its note holds the names of the code, never of objects.
 func (g *Guard) emit(f *Finding, reason string) {
-	sink := g.events.Load()
-	if sink == nil {
-		return
-	}
 	kind := corev1.EventTypeWarning
 	if f.State == StateResolved {
 		kind = corev1.EventTypeNormal
 	}
-	sink.recorder.Eventf(sink.pod, nil, kind, reason, "Watch", "%s", truncate(f.String()+": "+f.Reason))
+	g.put(podEvent{kind: kind, reason: reason, action: "Watch/" + f.Fingerprint, note: f.String() + ": " + f.Reason})
 }
 
 // emitBreaker sends an Event about a controller that was paused or let go on.
 func (g *Guard) emitBreaker(c breakerChange) {
-	sink := g.events.Load()
-	if sink == nil {
-		return
-	}
-	sink.recorder.Eventf(sink.pod, nil, corev1.EventTypeWarning, "LeakBreaker", "Pause",
-		"breaker of controller %s is %s for %s: %d goroutines leaked", c.controller, c.state, c.pause, c.leaked)
+	g.put(podEvent{
+		kind: corev1.EventTypeWarning, reason: "LeakBreaker", action: "Pause/" + c.state + "/" + c.controller,
+		note: fmt.Sprintf("breaker of controller %s is %s for %s: %d goroutines leaked", c.controller, c.state, c.pause, c.leaked),
+	})
 }
 
-// maxNote is the longest note that the API server takes, in bytes.
-const maxNote = 1024
+// The longest note and action that the API server takes, in bytes.
+const (
+	maxNote   = 1024
+	maxAction = 128
+)
 
-func truncate(note string) string {
-	if len(note) <= maxNote {
-		return note
+func truncate(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return note[:maxNote-3] + "..."
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
 }

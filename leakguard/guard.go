@@ -15,6 +15,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/leakguard/leakguard/probes"
 )
@@ -33,6 +34,7 @@ type Guard struct {
 	objects  *probes.ObjectIndex
 	breakers *breakers
 	events   atomic.Pointer[eventSink]
+	webhooks atomic.Pointer[webhook.Server] // of the manager; nil when nobody has asked for it
 	log      logr.Logger
 	report   atomic.Pointer[Report]
 	sampled  atomic.Int64 // when the last tick completed, in Unix nanoseconds
@@ -94,6 +96,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	defer g.options.Registerer.Unregister(collector)
 	g.started.Store(time.Now().UnixNano())
 	g.noteHazards(0)
+	defer g.events.Load().start(ctx)()
 	newSampler(g, set).run(ctx)
 	return nil
 }

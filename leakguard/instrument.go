@@ -15,6 +15,10 @@ func (g *Guard) instrument(r manager.Runnable) {
 	if !ok {
 		return
 	}
+	if _, byHand := do.Interface().(interface{ isScoped() }); byHand {
+		g.noteController(name, true)
+		return
+	}
 	inner, isRequest := reflect.TypeAssert[reconcile.Reconciler](do)
 	if !isRequest || inner == nil || !do.CanSet() {
 		g.noteController(name, false)

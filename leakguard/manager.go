@@ -2,21 +2,17 @@ package leakguard
 
 import (
 	"errors"
-	"net/http"
-	"slices"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/leakguard/leakguard/probes"
-	"github.com/leakguard/leakguard/probes/clientgo"
 )
 
 // Manager is a manager whose controllers are instrumented as they are added.
 type Manager struct {
 	manager.Manager
-	guard *Guard
+	guard       *Guard
+	instruments *instruments
 }
 
 // Guard is the manager's guard; it starts and stops with the manager.
@@ -31,12 +27,13 @@ func (m *Manager) Add(r manager.Runnable) error {
 }
 
 // NewManager is a drop-in for ctrl.NewManager. It instruments every controller of reconcile.Request with no change to
-// it, shields shared connections and informers from being taken for a reconcile's work, keeps account of response bodies,
-// watches, informers and event handlers, learns from the cache which objects live, serves the debug page on the metrics
-// server, and adds a health check named "leakguard".
+// it and every webhook that the builder registers, shields shared connections and informers from being taken for a
+// reconcile's work, keeps account of response bodies, watches, informers and event handlers, learns from the cache which
+// objects live, serves the debug page on the metrics server, and adds a health check named "leakguard".
 //
-// cfg and opts are not changed. What opts already holds (NewCache, Cache.NewInformer, the config's transport wrappers)
-// stays in force; the guard's parts are put around it.
+// cfg and opts are not changed. What opts already holds (NewCache, Cache.NewInformer, HTTP clients, the config's transport
+// wrappers) stays in force; the guard's parts are put around it. For further clusters see [Manager.Instrument], for
+// work of other kinds [Scope].
 func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager, error) {
 	if cfg == nil {
 		return nil, errors.New("leakguard: must specify Config")
@@ -45,23 +42,19 @@ func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager,
 	if g.err != nil {
 		return nil, g.err
 	}
-	cfg = rest.CopyConfig(cfg)
-	ledger := probes.LedgerOptions{
-		Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace,
-	}
 	g.noteHazards(cfg.Timeout)
-	transport, informers := probes.NewTransport(ledger), clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger})
-	g.options.Probes = append(slices.Clip(g.options.Probes), transport, informers)
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return transport.Wrap(probes.Shield(rt)) })
-	g.wrapCache(&opts, informers)
-	mgr, err := ctrl.NewManager(cfg, opts)
+	in := newInstruments(g)
+	opts.Client.HTTPClient = in.client(opts.Client.HTTPClient)
+	in.cache(&opts.Cache, &opts.NewCache)
+	opts.WebhookServer = labelledWebhooks(opts.WebhookServer)
+	mgr, err := ctrl.NewManager(in.config(cfg), opts)
 	if err != nil {
 		return nil, err
 	}
 	if err := g.wire(mgr, opts.Metrics.FilterProvider != nil); err != nil {
 		return nil, err
 	}
-	return &Manager{Manager: mgr, guard: g}, nil
+	return &Manager{Manager: mgr, guard: g, instruments: in}, nil
 }
 
 // Setup gives a manager that exists a guard, its debug page and its health check. Call it before the manager starts.
@@ -86,7 +79,7 @@ func (g *Guard) wire(mgr manager.Manager, authenticated bool) error {
 	if err != nil {
 		return err
 	}
-	g.events.Store(newEventSink(mgr.GetEventRecorder("leakguard")))
+	g.events.Store(newEventSink(mgr.GetEventRecorder("leakguard"), mgr.GetAPIReader(), g.addNotice))
 	if err := mgr.AddHealthzCheck("leakguard", g.Check); err != nil {
 		return err
 	}

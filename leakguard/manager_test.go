@@ -36,14 +36,14 @@ import (
 // Scale makes minutes seconds.
 const scale = 0.02
 
-// apiServer runs an API server until the test ends.
-func apiServer(t *testing.T) *rest.Config {
+// apiServer runs an API server until the test ends, with more than the built-in resources where that is asked for.
+func apiServer(t *testing.T, more ...miniapi.Resource) *rest.Config {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan miniapi.Identity, 1), make(chan error, 1)
 	dir := t.TempDir()
 	go func() {
-		done <- miniapi.Serve(ctx, dir, func(id miniapi.Identity) { ready <- id }, miniapi.Builtins()...)
+		done <- miniapi.Serve(ctx, dir, func(id miniapi.Identity) { ready <- id }, append(miniapi.Builtins(), more...)...)
 	}()
 	t.Cleanup(func() {
 		cancel()

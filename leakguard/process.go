@@ -13,3 +13,8 @@ var process = struct {
 	scopes *probes.Scopes
 	guard  atomic.Pointer[Guard] // the one that is running
 }{scopes: probes.NewScopes()}
+
+// Scope gives the scope with this name for work that no manager wraps: HTTP handlers with [probes.Handler], callbacks with
+// [probes.Func], and whatever else must leave no goroutine behind with [probes.Scope.Do]. In reports, metrics and findings it
+// stands among the controllers. There is no bound on names: they are for kinds of work, not for objects.
+func Scope(name string) *probes.Scope { return process.scopes.Scope(name) }

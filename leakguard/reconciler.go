@@ -49,6 +49,9 @@ func (s *scoped[R]) Reconcile(ctx context.Context, request R) (reconcile.Result,
 	return s.inner.Reconcile(ctx, request)
 }
 
+// isScoped tells [Guard.instrument] a reconciler of any request type that was wrapped by hand.
+func (s *scoped[R]) isScoped() {}
+
 // object hashes the request. A reconcile.Request is hashed as a namespaced name, so that the object index knows it.
 func (s *scoped[R]) object(request R) probes.Object {
 	if r, ok := any(request).(reconcile.Request); ok {

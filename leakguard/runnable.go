@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"runtime/pprof"
 
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -19,7 +19,7 @@ func labelled(r manager.Runnable) manager.Runnable {
 		return r
 	}
 	switch r.(type) {
-	case nil, *Guard, *manager.Server, webhook.Server, cluster.Cluster, interface{ Warmup(context.Context) error }:
+	case nil, *Guard, *manager.Server, webhook.Server, interface{ GetCache() cache.Cache }, interface{ Warmup(context.Context) error }:
 		return r
 	}
 	l := labelledRunnable{Runnable: r, name: fmt.Sprintf("runnable %T", r)}

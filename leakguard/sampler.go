@@ -223,6 +223,7 @@ func memoryLimit() (bytes uint64, ok bool) {
 // publish makes the report of this tick.
 func (s *sampler) publish(at time.Time, findings []Finding) {
 	g := s.guard
+	g.noteWebhooks()
 	r := &Report{
 		Schema: FindingSchema, At: at, Started: s.begun, Findings: findings,
 		Goroutines: int(s.sample.Goroutines), HeapLiveBytes: s.sample.HeapLiveBytes,
