@@ -2,6 +2,7 @@ package leakguard
 
 import (
 	"net/http"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,7 +27,7 @@ func newInstruments(g *Guard) *instruments {
 	in := &instruments{
 		objects: g.objects, transport: probes.NewTransport(ledger), informers: clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger}),
 	}
-	g.options.Probes = append(g.options.Probes[:len(g.options.Probes):len(g.options.Probes)], in.transport, in.informers)
+	g.options.Probes = append(slices.Clip(g.options.Probes), in.transport, in.informers)
 	return in
 }
 

@@ -82,62 +82,68 @@ func (*alone) NeedLeaderElection() bool { return false }
 
 // TestManagerLeaderElection runs each kind of runnable on a replica that has to wait for the lease.
 func TestManagerLeaderElection(t *testing.T) {
-	underBoth(t, func(t *testing.T, build newHost) {
-		cfg := apiServer(t)
-		release := leader(t, cfg)
-		h := build(t, cfg, elected(t))
-		var source, cached, lone, plain atomic.Bool
-		marks := func(b *atomic.Bool) manager.RunnableFunc {
-			return func(ctx context.Context) error {
-				b.Store(true)
-				<-ctx.Done()
-				return nil
+	for kind, build := range hosts() {
+		t.Run(kind, func(t *testing.T) {
+			leavesNothing(t)
+			cfg := apiServer(t)
+			release := leader(t, cfg)
+			h := build(t, cfg, elected(t))
+			var source, cached, lone, plain atomic.Bool
+			marks := func(b *atomic.Bool) manager.RunnableFunc {
+				return func(ctx context.Context) error {
+					b.Store(true)
+					<-ctx.Done()
+					return nil
+				}
 			}
-		}
-		r := &seen{}
-		addController(t, h, controller.Options{Reconciler: r}, "elected", one(&source))
-		for _, x := range []manager.Runnable{&withCache{marks(&cached), h.Manager}, &alone{marks(&lone)}, marks(&plain)} {
-			if err := h.Add(x); err != nil {
-				t.Fatal(err)
+			r := &seen{}
+			addController(t, h, controller.Options{Reconciler: r}, "elected", one(&source))
+			for _, x := range []manager.Runnable{&withCache{marks(&cached), h.Manager}, &alone{marks(&lone)}, marks(&plain)} {
+				if err := h.Add(x); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		stop := run(t, h)
-		eventually(t, "what needs no lease runs", func() bool { return cached.Load() && lone.Load() })
-		if h.guard != nil {
-			eventually(t, "the standby samples", func() bool { return h.guard.Report().Sampling.Taken > 2 })
-		}
-		if got := r.all(); len(got) > 0 || source.Load() || plain.Load() {
-			t.Errorf("the standby has reconciled %q, started a source: %t and a runnable: %t", got, source.Load(), plain.Load())
-		}
-		release()
-		<-h.Elected()
-		r.want(t, "default/one")
-		eventually(t, "the runnable that needs the lease runs", plain.Load)
-		h.wantControllers(t, map[string]uint64{"elected": 1})
-		stop()
-	})
+			stop := run(t, h)
+			eventually(t, "what needs no lease runs", func() bool { return cached.Load() && lone.Load() })
+			if h.guard != nil {
+				eventually(t, "the standby samples", func() bool { return h.guard.Report().Sampling.Taken > 2 })
+			}
+			if got := r.all(); len(got) > 0 || source.Load() || plain.Load() {
+				t.Errorf("the standby has reconciled %q, started a source: %t and a runnable: %t", got, source.Load(), plain.Load())
+			}
+			release()
+			<-h.Elected()
+			r.want(t, "default/one")
+			eventually(t, "the runnable that needs the lease runs", plain.Load)
+			h.wantControllers(t, map[string]uint64{"elected": 1})
+			stop()
+		})
+	}
 }
 
 // TestManagerWarmup has two controllers on a replica that waits for the lease: only one of them starts its source then.
 func TestManagerWarmup(t *testing.T) {
-	underBoth(t, func(t *testing.T, build newHost) {
-		cfg := apiServer(t)
-		release := leader(t, cfg)
-		h := build(t, cfg, elected(t))
-		var warm, cold atomic.Bool
-		yes := true
-		r := &seen{}
-		addController(t, h, controller.Options{Reconciler: r, EnableWarmup: &yes}, "warm", one(&warm))
-		addController(t, h, controller.Options{Reconciler: r}, "cold", one(&cold))
-		stop := run(t, h)
-		eventually(t, "the source is started", warm.Load)
-		if got := r.all(); len(got) > 0 || cold.Load() {
-			t.Errorf("before the election got %q reconciled and the cold source started: %t", got, cold.Load())
-		}
-		release()
-		<-h.Elected()
-		r.want(t, "default/one")
-		h.wantControllers(t, map[string]uint64{"warm": 1, "cold": 1})
-		stop()
-	})
+	for kind, build := range hosts() {
+		t.Run(kind, func(t *testing.T) {
+			leavesNothing(t)
+			cfg := apiServer(t)
+			release := leader(t, cfg)
+			h := build(t, cfg, elected(t))
+			var warm, cold atomic.Bool
+			yes := true
+			r := &seen{}
+			addController(t, h, controller.Options{Reconciler: r, EnableWarmup: &yes}, "warm", one(&warm))
+			addController(t, h, controller.Options{Reconciler: r}, "cold", one(&cold))
+			stop := run(t, h)
+			eventually(t, "the source is started", warm.Load)
+			if got := r.all(); len(got) > 0 || cold.Load() {
+				t.Errorf("before the election got %q reconciled and the cold source started: %t", got, cold.Load())
+			}
+			release()
+			<-h.Elected()
+			r.want(t, "default/one")
+			h.wantControllers(t, map[string]uint64{"warm": 1, "cold": 1})
+			stop()
+		})
+	}
 }

@@ -129,6 +129,18 @@ func (g *Guard) addNotice(format string, args ...any) {
 	}
 }
 
+// noteProbes says once of each probe that it cannot be relied on.
+func (g *Guard) noteProbes(stats []probes.SetStats) {
+	for i := range stats {
+		switch st := &stats[i]; {
+		case st.Off:
+			g.addNotice("probe %s has panicked and is switched off: %s", st.Probe, st.Reason)
+		case st.Late > 0:
+			g.addNotice("probe %s has taken too long: what it counts is missing from samples", st.Probe)
+		}
+	}
+}
+
 // maxNotices bounds the notices of a guard.
 const maxNotices = 64
 

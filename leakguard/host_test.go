@@ -30,20 +30,20 @@ type host struct {
 // newHost makes the manager under test.
 type newHost func(t *testing.T, cfg *rest.Config, opts ctrl.Options) *host
 
-// underBoth runs a test of a feature under a plain manager and under a guarded one. The feature must be the same; what the
-// guard adds is checked by host's methods, which say nothing of a plain manager. Whatever runs at the end
-// and did not at the beginning is an error.
-func underBoth(t *testing.T, feature func(t *testing.T, build newHost)) {
+// hosts are the two kinds of managers. A feature is tested under both and must be the same; what the guard adds is checked by
+// host's methods, which say nothing of a plain manager.
+func hosts() map[string]newHost {
+	return map[string]newHost{"plain": plainHost, "guarded": guardedHost}
+}
+
+// leavesNothing fails a test after which something runs that did not run before it. It is called first, so that it looks
+// after all other cleanups.
+func leavesNothing(t *testing.T) {
 	t.Helper()
-	for name, build := range map[string]newHost{"plain": plainHost, "guarded": guardedHost} {
-		t.Run(name, func(t *testing.T) {
-			before := goleak.IgnoreCurrent()
-			t.Cleanup(func() { // after all other cleanups
-				eventually(t, "nothing is left running", func() bool { return goleak.Find(before) == nil })
-			})
-			feature(t, build)
-		})
-	}
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		eventually(t, "nothing is left running", func() bool { return goleak.Find(before) == nil })
+	})
 }
 
 func plainHost(t *testing.T, cfg *rest.Config, opts ctrl.Options) *host {
@@ -81,7 +81,8 @@ func (h *host) wantControllers(t *testing.T, want map[string]uint64) {
 		}
 		return containsAll(got, want)
 	})
-	instrumented, reconciles := h.metric(t, "leakguard_controller_instrumented"), h.metric(t, "leakguard_reconciles_total")
+	instrumented := gauges(t, h.registry, "leakguard_controller_instrumented", "controller")
+	reconciles := gauges(t, h.registry, "leakguard_reconciles_total", "controller")
 	for name, n := range want {
 		value, known := instrumented[name]
 		if !known || (value == 1) != (n > 0) || reconciles[name] < float64(n) {
@@ -104,10 +105,10 @@ func containsAll(got, want map[string]uint64) bool {
 	return true
 }
 
-// metric gives a gauge's or counter's values by controller.
-func (h *host) metric(t *testing.T, name string) map[string]float64 {
+// gauges gives the values of a gauge or a counter by one of its labels.
+func gauges(t *testing.T, registry *prometheus.Registry, name, label string) map[string]float64 {
 	t.Helper()
-	families, err := h.registry.Gather()
+	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func (h *host) metric(t *testing.T, name string) map[string]float64 {
 		}
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if l.GetName() == "controller" {
+				if l.GetName() == label {
 					values[l.GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 				}
 			}

@@ -15,7 +15,7 @@ func (g *Guard) instrument(r manager.Runnable) {
 	if !ok {
 		return
 	}
-	if _, byHand := do.Interface().(interface{ isScoped() }); byHand {
+	if _, byHand := reflect.TypeAssert[interface{ isScoped() }](do); byHand {
 		g.noteController(name, true)
 		return
 	}

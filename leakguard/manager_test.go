@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +46,11 @@ func apiServer(t *testing.T, more ...miniapi.Resource) *rest.Config {
 	go func() {
 		done <- miniapi.Serve(ctx, dir, func(id miniapi.Identity) { ready <- id }, append(miniapi.Builtins(), more...)...)
 	}()
+	var cfg *rest.Config
 	t.Cleanup(func() {
+		if cfg != nil {
+			closeIdle(t, cfg)
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("API server: %v", err)
@@ -53,12 +58,23 @@ func apiServer(t *testing.T, more ...miniapi.Resource) *rest.Config {
 	})
 	select {
 	case id := <-ready:
-		return id.RESTConfig()
+		cfg = id.RESTConfig()
+		return cfg
 	case err := <-done:
 		done <- nil
 		t.Fatalf("API server: %v", err)
 	}
 	return nil
+}
+
+// closeIdle closes the connections that all clients of a server share, so that the server need not wait for them.
+func closeIdle(t *testing.T, cfg *rest.Config) {
+	t.Helper()
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	utilnet.CloseIdleConnectionsFor(transport)
 }
 
 // run starts a manager and gives the function that stops it and waits.

@@ -61,11 +61,11 @@ type LevelReport struct {
 	Bytes   uint64  `json:"bytes"`
 }
 
-// ControllerReport is what the guard sees of one controller.
+// ControllerReport is what the guard sees of one controller, webhook or other scope.
 type ControllerReport struct {
-	// Name is the controller's name.
+	// Name is the controller's name, "webhook" and the path for a webhook, or the name given to [Scope].
 	Name string `json:"name"`
-	// Instrumented is false for a controller whose reconciles carry no label.
+	// Instrumented is false when its reconciles or requests carry no label.
 	Instrumented bool `json:"instrumented"`
 	// Reconciles is how many reconciles have begun, InFlight how many have not ended.
 	Reconciles uint64 `json:"reconciles"`

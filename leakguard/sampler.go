@@ -224,6 +224,8 @@ func memoryLimit() (bytes uint64, ok bool) {
 func (s *sampler) publish(at time.Time, findings []Finding) {
 	g := s.guard
 	g.noteWebhooks()
+	stats := s.probes.Stats()
+	g.noteProbes(stats)
 	r := &Report{
 		Schema: FindingSchema, At: at, Started: s.begun, Findings: findings,
 		Goroutines: int(s.sample.Goroutines), HeapLiveBytes: s.sample.HeapLiveBytes,
@@ -232,7 +234,7 @@ func (s *sampler) publish(at time.Time, findings []Finding) {
 			Due:             1 + uint64(at.Sub(s.begun)/g.timing.interval), Taken: s.taken, //nolint:gosec // at is not before begun
 			Levels: s.governor.report(), Errors: s.errors, Panics: s.panics + s.detector.naming.panics,
 		},
-		Controllers: s.controllers(), Probes: s.probes.Stats(),
+		Controllers: s.controllers(), Probes: stats,
 	}
 	if !s.off { // what panicked may not be asked again
 		r.Orphans, r.OrphansDropped = s.detector.Orphans()
