@@ -207,12 +207,16 @@ func otherLeaks() []Trap {
 		removedHandler(),
 		restTimeout(),
 		clientPerReconcile(),
+		tlsPerReconcile(),
 		rearmingTimer(),
 		heldTickers(),
 		nanKeys(),
 		contextChain(),
 		rateLimited(),
 		longTimeouts(),
+		heldTicks(),
+		modulePerReconcile(),
+		everNewKinds(),
 	}
 }
 
@@ -234,6 +238,8 @@ func noLeaks() []Trap {
 		workerPerObject(),
 		lazyInformer(),
 		sharedHTTP(),
+		emptiedMap(),
+		requestInField(),
 	}
 }
 
