@@ -30,6 +30,16 @@ This file is written from the registry: ` + "`go test ./examples/traps -run Test
 |---|---|---|---|---|---|---|
 `
 
+const claimsIntro = `
+## What is said and is not so
+
+Rows that cannot run in an operator: ways to find leaks that do not find them, mends that make it worse, and code that does
+not compile. ` + "`go test ./examples/traps -run TEST`" + ` shows each.
+
+| Row | What is said | What is so | Test |
+|---|---|---|---|
+`
+
 func readme() string {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -38,6 +48,10 @@ func readme() string {
 		b.WriteString("| " + strings.Join([]string{
 			"`" + t.Name + "`", orDash(t.Row), truth(&t), orDash(string(t.Grows)), string(t.Expect), evidence(&t), strings.ReplaceAll(title, "|", `\|`),
 		}, " | ") + " |\n")
+	}
+	b.WriteString(claimsIntro)
+	for _, c := range claims() {
+		b.WriteString("| " + c.row + " | " + strings.ReplaceAll(c.claim, "|", `\|`) + " | " + strings.ReplaceAll(c.truth, "|", `\|`) + " | " + c.testName() + " |\n")
 	}
 	return b.String()
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// heldTicks keeps the channels of time.Tick, which hold tickers that nobody can stop. No goroutine is behind them.
+// heldTicks keeps the channels of [time.Tick], which hold tickers that nobody can stop. No goroutine is behind them.
 func heldTicks() Trap {
 	return Trap{
 		Name: "held-ticks", Row: "S1-11", Expect: ExpectListed, Grows: Heap,

@@ -21,6 +21,10 @@ import (
 // itself.
 
 func TestMain(m *testing.M) {
+	if mode := os.Getenv(wakeEnv); mode != "" {
+		wake(mode)
+		return
+	}
 	runtime.MemProfileRate = 4 << 10 // some of the traps leave little behind
 	os.Exit(m.Run())
 }
