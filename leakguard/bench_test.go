@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/leakguard/leakguard/probes"
 )
@@ -72,5 +74,32 @@ func BenchmarkTick(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkReconciler is one reconcile that does nothing, bare and wrapped, under a live guard: subtract the first from
+// the others. Of many short runs the fastest says most on a busy machine:
+//
+//	go test ./leakguard -run '^$' -bench Reconciler -benchtime 5000x -count 200
+func BenchmarkReconciler(b *testing.B) {
+	process.guard.Store(New(Options{Registerer: prometheus.NewRegistry()}))
+	b.Cleanup(func() { process.guard.Store(nil); process.scopes.SetLowCardinality(false) })
+	bare := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}}
+	for _, tt := range []struct {
+		name string
+		r    reconcile.Reconciler
+		low  bool
+	}{{"bare", bare, false}, {"exact", Reconciler("bench", bare), false}, {"low cardinality", Reconciler("bench", bare), true}} {
+		b.Run(tt.name, func(b *testing.B) {
+			process.scopes.SetLowCardinality(tt.low)
+			ctx := b.Context()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tt.r.Reconcile(ctx, request); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -11,49 +11,41 @@ import (
 // epochAge is how long an epoch takes in new spans at least, however often [Scopes.InFlight] is called.
 const epochAge = time.Second
 
-// maxEpochSpans bounds the spans of one epoch, so that its counts fit their halves of a word.
-const maxEpochSpans = 1 << 20
+// closedEpoch is the bit of an epoch's begun that says it takes in no more spans.
+const closedEpoch = 1 << 63
 
-// begunOne is one more span in the upper half of an epoch's state; the lower half counts the open ones.
-const begunOne = 1 << 32
-
-// epoch is all spans of a scope that began within a short time and share one set of labels.
+// epoch is all spans of a scope that began within a short time and share one set of labels. A span costs it two
+// additions and no lock.
 type epoch struct {
 	id     SpanID
 	since  time.Duration
 	labels context.Context //nolint:containedctx // the labels exist in no other form; it descends from Background
-	state  atomic.Uint64   // begun in the upper half; open, and 1 while it takes in new spans, in the lower half
-	closed atomic.Bool     // takes in no more
+	quick  context.Context //nolint:containedctx // the same for pprof.SetGoroutineLabels alone
+	begun  atomic.Uint64   // with closedEpoch; for a moment one more when a span comes too late
+	ended  atomic.Uint64
 }
 
-// counts gives how many spans have begun in the epoch and how many of them are open.
-func (e *epoch) counts() (begun, open uint64, taking bool) {
-	v, taking := e.state.Load(), !e.closed.Load()
-	begun, open = v/begunOne, v%begunOne
-	if taking && open > 0 {
-		open--
-	}
-	return begun, min(open, begun), taking
+// counts gives how many spans have begun in the epoch and ended, and whether it takes in new ones. It reads ended first,
+// so that begun is not below it, and the same only when no span was open in between.
+func (e *epoch) counts() (begun, ended uint64, taking bool) {
+	ended = e.ended.Load()
+	begun = e.begun.Load()
+	return begun &^ closedEpoch, ended, begun < closedEpoch
 }
 
 // inFlight reports whether a goroutine with the epoch's label may still be at its span's work.
 func (e *epoch) inFlight() bool {
-	begun, open, taking := e.counts()
-	return open > 0 || (taking && begun > 0)
+	begun, ended, taking := e.counts()
+	return begun > ended || (taking && begun > 0)
 }
 
-// enter adds an open span, unless the epoch takes in no more. One that is closed at the same time may still do so.
-func (e *epoch) enter() (begun uint64, ok bool) {
-	for !e.closed.Load() {
-		v := e.state.Load()
-		if v%begunOne == 0 {
-			return 0, false
-		}
-		if e.state.CompareAndSwap(v, v+begunOne+1) {
-			return v/begunOne + 1, true
-		}
+// enter adds an open span, unless the epoch takes in no more.
+func (e *epoch) enter() bool {
+	if e.begun.Add(1) < closedEpoch {
+		return true
 	}
-	return 0, false
+	e.begun.Add(^uint64(0))
+	return false
 }
 
 // spanContext is the context of a span, whose labels are those of its epoch. They are asked for first, so that the
@@ -71,68 +63,67 @@ func (c *spanContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// beginLow is Begin with low cardinality.
-func (sc *Scope) beginLow(ctx context.Context) (context.Context, Span) {
-	for {
-		e := sc.epoch.Load()
-		if e != nil {
-			if begun, ok := e.enter(); ok {
-				if begun >= maxEpochSpans {
-					sc.retire(e)
-				}
-				pprof.SetGoroutineLabels(e.labels)
-				return &spanContext{ctx, e}, Span{scope: sc, epoch: e, outer: ctx}
-			}
-		}
-		sc.newEpoch(e)
-	}
+// quickContext answers whatever it is asked with one set of labels, so that a goroutine gets them in two thirds of the
+// time. Nobody else is given it.
+type quickContext struct {
+	context.Context //nolint:containedctx // it is a context
+	labels          any
 }
 
-// newEpoch puts a new epoch in the place of old, unless another goroutine has done so.
-func (sc *Scope) newEpoch(old *epoch) {
+// Value implements [context.Context].
+func (c *quickContext) Value(any) any { return c.labels }
+
+// keyContext notes what it is asked for.
+type keyContext struct {
+	context.Context //nolint:containedctx // it is a context
+	key             any
+}
+
+// Value implements [context.Context].
+func (c *keyContext) Value(key any) any {
+	c.key = key
+	return nil
+}
+
+// quickLabels gives a quickContext with the labels of a context, or that itself should runtime/pprof keep them elsewhere
+// than in a context's value one day.
+func quickLabels(labels context.Context) context.Context {
+	asked := &keyContext{Context: context.Background()}
+	_, _ = pprof.Label(asked, "")
+	if asked.key == nil {
+		return labels
+	}
+	return &quickContext{labels, labels.Value(asked.key)}
+}
+
+// newEpoch puts a new epoch in the place of old, unless another goroutine has done so, and gives the one that is there.
+func (sc *Scope) newEpoch(old *epoch) *epoch {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if sc.epoch.Load() != old {
-		return
+	if e := sc.epoch.Load(); e != old {
+		return e
 	}
 	e := &epoch{id: sc.nextID(0), since: time.Since(sc.set.start)}
 	e.labels = pprof.WithLabels(context.Background(), pprof.Labels(LabelController, sc.name, LabelReconcile, e.id.String()))
-	e.state.Store(1)
+	e.quick = quickLabels(e.labels)
 	sc.epochs = append(sc.epochs, e)
 	sc.epoch.Store(e)
+	return e
 }
 
-// rotate retires the epoch that takes in new spans when it is old enough and has been used.
-func (sc *Scope) rotate(now time.Duration) {
-	e := sc.epoch.Load()
-	if e == nil || now-e.since < epochAge {
-		return
-	}
-	if begun, _, _ := e.counts(); begun > 0 {
-		sc.retire(e)
-	}
-}
-
-// retire closes an epoch to new spans.
-func (sc *Scope) retire(e *epoch) {
-	if e.closed.CompareAndSwap(false, true) {
-		sc.leave(e)
-	}
-}
-
-// leave takes one off the epoch's open spans and forgets the epoch with the last one.
-func (sc *Scope) leave(e *epoch) {
-	if e.state.Add(^uint64(0))%begunOne != 0 {
-		return
-	}
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	i := slices.Index(sc.epochs, e)
-	if i < 0 {
-		return
-	}
-	sc.epochs = slices.Delete(sc.epochs, i, i+1)
-	begun := e.state.Load() / begunOne
-	sc.begun.Add(begun)
-	sc.ended.Add(begun)
+// rotateLocked closes the epoch that takes in new spans when it is old enough and has been used, and forgets the closed
+// ones without an open span: none can come after that.
+func (sc *Scope) rotateLocked(now time.Duration) {
+	sc.epochs = slices.DeleteFunc(sc.epochs, func(e *epoch) bool {
+		if begun, _, taking := e.counts(); taking && begun > 0 && now-e.since >= epochAge {
+			e.begun.Or(closedEpoch)
+		}
+		begun, ended, taking := e.counts()
+		if taking || begun > ended {
+			return false
+		}
+		sc.begun += begun
+		sc.ended += ended
+		return true
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"hash/maphash"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ func NewScopes() *Scopes {
 
 // SetLowCardinality chooses what the spans that begin from now on are labelled with. By default each has a label of its
 // own. With low cardinality the spans of a scope share one for about a second or until the next [Scopes.InFlight], which
-// suits continuous profilers, costs a seventh, and loses two things: a goroutine tells its controller but not its
+// suits continuous profilers, costs a quarter, and loses two things: a goroutine tells its controller but not its
 // reconcile's object, and one long reconcile keeps all that began with it undecided.
 func (s *Scopes) SetLowCardinality(on bool) { s.low.Store(on) }
 
@@ -55,16 +56,11 @@ func (s *Scopes) Scope(name string) *Scope {
 
 // Object gives the hash of a namespaced name, which is never 0.
 func (s *Scopes) Object(namespace, name string) Object {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	_, _ = h.WriteString(namespace) // never fails
-	_ = h.WriteByte('/')
-	_, _ = h.WriteString(name)
-	return nonZero(h.Sum64())
+	return nonZero(maphash.Comparable(s.seed, [2]string{namespace, name}))
 }
 
 // HashObject gives the hash of any comparable request, for scopes whose objects have no namespaced name. It is never 0,
-// and not the same as [Scopes.Object] gives for a request that is a namespaced name.
+// and not always what [Scopes.Object] gives for a request that is a namespaced name.
 func HashObject[T comparable](s *Scopes, request T) Object {
 	return nonZero(maphash.Comparable(s.seed, request))
 }
@@ -135,20 +131,21 @@ type ScopeStats struct {
 type Scope struct {
 	set   *Scopes
 	name  string
-	begun atomic.Uint64
-	ended atomic.Uint64
 	epoch atomic.Pointer[epoch] // takes in new spans; nil without low cardinality
 
 	mu     sync.Mutex
+	begun  uint64 // like ended without the spans of epochs
+	ended  uint64
 	slots  []openSpan
-	free   []int
-	epochs []*epoch // those with open spans, and the one that takes in new ones
+	free   int      // the first free slot; len(slots) for none
+	epochs []*epoch // those with open spans at the last rotation, and the one that takes in new ones
 }
 
 // openSpan is a slot of the table of open spans, which costs a third of a map.
 type openSpan struct {
 	id    SpanID // zero for a free slot
 	since time.Duration
+	next  int // of a free slot, the next one; like Scope.free
 }
 
 // Name is the scope's name.
@@ -169,19 +166,19 @@ func (sc *Scope) Set() *Scopes { return sc.set }
 func (sc *Scope) Stats() ScopeStats {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	st := ScopeStats{Scope: sc.name, Ended: sc.ended.Load(), Begun: sc.begun.Load()} // in this order: Ended is never above Begun
+	st := ScopeStats{Scope: sc.name, Begun: sc.begun, Ended: sc.ended}
 	for _, e := range sc.epochs {
-		begun, open, _ := e.counts()
+		begun, ended, _ := e.counts()
 		st.Begun += begun
-		st.Ended += begun - open
+		st.Ended += ended
 	}
 	return st
 }
 
 func (sc *Scope) appendOpen(dst []Open, now time.Duration) []Open {
-	sc.rotate(now)
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
+	sc.rotateLocked(now)
 	for i := range sc.slots {
 		if s := &sc.slots[i]; s.id.Seq != 0 {
 			dst = append(dst, Open{Scope: sc.name, ID: s.id, Since: sc.set.start.Add(s.since)})
@@ -217,24 +214,22 @@ func (sc *Scope) nextID(object Object) SpanID { return SpanID{Seq: sc.set.seq.Ad
 // Begin opens a span: it labels the calling goroutine, whose new goroutines inherit the labels, and gives a context that
 // carries them. The caller must call [Span.End] once on the same goroutine, by defer, so that a panic ends it too.
 func (sc *Scope) Begin(ctx context.Context, object Object) (context.Context, Span) {
-	if sc.set.low.Load() {
-		return sc.beginLow(ctx)
+	if !sc.set.low.Load() {
+		return sc.beginExact(ctx, object)
 	}
+	e := sc.epoch.Load()
+	for e == nil || !e.enter() {
+		e = sc.newEpoch(e)
+	}
+	pprof.SetGoroutineLabels(e.quick)
+	return &spanContext{ctx, e}, Span{epoch: e, outer: ctx}
+}
+
+// beginExact is Begin with a label of the span's own.
+func (sc *Scope) beginExact(ctx context.Context, object Object) (context.Context, Span) {
 	id := sc.nextID(object)
-	since := time.Since(sc.set.start)
-	sc.begun.Add(1)
-	sc.mu.Lock()
-	i := len(sc.slots)
-	if n := len(sc.free); n > 0 {
-		i = sc.free[n-1]
-		sc.free = sc.free[:n-1]
-		sc.slots[i] = openSpan{id, since}
-	} else {
-		sc.slots = append(sc.slots, openSpan{id, since})
-	}
-	sc.mu.Unlock()
-	labelled := sc.label(ctx, id)
-	return labelled, Span{scope: sc, slot: i, seq: id.Seq, outer: ctx}
+	slot := sc.take(openSpan{id: id, since: time.Since(sc.set.start)})
+	return sc.label(ctx, id), Span{scope: sc, slot: slot, seq: id.Seq, outer: ctx}
 }
 
 // Claim says that whatever runs below a function belongs to a scope: a stack that contains "example.com/app.(*Reconciler).Reconcile"

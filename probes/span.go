@@ -7,8 +7,8 @@ import (
 
 // Span is one piece of work in a scope. The zero Span ends without effect.
 type Span struct {
-	scope *Scope
-	epoch *epoch // with low cardinality
+	scope *Scope // nil with low cardinality
+	epoch *epoch // with low cardinality alone
 	slot  int
 	seq   uint64
 	outer context.Context //nolint:containedctx // the labels to restore live in it; a Span lives for one call
@@ -24,26 +24,41 @@ func (sc *Scope) label(ctx context.Context, id SpanID) context.Context {
 // End closes the span and gives the goroutine the labels of the context that Begin was given. It must be called once.
 func (s Span) End() {
 	switch {
-	case s.scope == nil:
-		return
 	case s.epoch != nil:
-		s.scope.leave(s.epoch)
-	default:
+		s.epoch.ended.Add(1)
+	case s.scope != nil:
 		s.scope.release(s.slot, s.seq)
+	default:
+		return
 	}
 	pprof.SetGoroutineLabels(s.outer)
 }
 
-// release frees the slot of a span; a second time it does nothing.
-func (sc *Scope) release(i int, seq uint64) {
+// take puts a span into a free slot of the table and gives its number.
+func (sc *Scope) take(span openSpan) (slot int) {
 	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if sc.slots[i].id.Seq != seq {
-		return
+	slot = sc.free
+	if slot < len(sc.slots) {
+		sc.free = sc.slots[slot].next
+		sc.slots[slot] = span
+	} else {
+		sc.slots = append(sc.slots, span)
+		sc.free = len(sc.slots)
 	}
-	sc.slots[i] = openSpan{}
-	sc.free = append(sc.free, i)
-	sc.ended.Add(1)
+	sc.begun++
+	sc.mu.Unlock()
+	return slot
+}
+
+// release frees the slot of a span; a second time it does nothing.
+func (sc *Scope) release(slot int, seq uint64) {
+	sc.mu.Lock()
+	if s := &sc.slots[slot]; s.id.Seq == seq {
+		*s = openSpan{next: sc.free}
+		sc.free = slot
+		sc.ended++
+	}
+	sc.mu.Unlock()
 }
 
 // FromContext gives the scope's name and the span that a context was begun with; ok is false for a context of no span.
