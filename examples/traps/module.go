@@ -43,6 +43,7 @@ func (m *module) policy(object Object) error {
 func modulePerReconcile() Trap {
 	return Trap{
 		Name: "module-per-reconcile", Row: "S1-23", Expect: ExpectListed, Grows: Heap,
+		Gap:     "nothing in 75 seconds at --scale=0.05",
 		Title:   "Reconcile instantiates a WebAssembly module on a shared runtime, which holds its linear memory until the module is closed",
 		Culprit: siteOf((*modules).instantiate, ""),
 		Leak:    instantiating(func(*modules, *module) {}),

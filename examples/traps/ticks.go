@@ -10,6 +10,7 @@ import (
 func heldTicks() Trap {
 	return Trap{
 		Name: "held-ticks", Row: "S1-11", Expect: ExpectListed, Grows: Heap,
+		Gap:     "nothing in 75 seconds at --scale=0.05",
 		Title:   "the channels of time.Tick are kept in a list that is never cut",
 		Culprit: siteOf(newTick, ""),
 		Leak:    withTicks(false),
