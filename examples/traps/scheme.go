@@ -24,6 +24,9 @@ func everNewKinds() Trap {
 	}
 }
 
+// kindsMade is how many kinds a rollout adds, at some 200 bytes each.
+const kindsMade = 1300
+
 // addKind registers a type under a kind of this number.
 func addKind(scheme *k8sruntime.Scheme, kind int, object k8sruntime.Object) {
 	gvk := schema.GroupVersionKind{Group: "tenants.example", Version: "v1", Kind: "Tenant" + strconv.Itoa(kind)}
@@ -33,7 +36,7 @@ func addKind(scheme *k8sruntime.Scheme, kind int, object k8sruntime.Object) {
 // coreObjects gives one of each type of the core group: a scheme compares a kind with all others of its type.
 func coreObjects() (objects []k8sruntime.Object) {
 	for _, known := range clientgoscheme.Scheme.KnownTypes(corev1.SchemeGroupVersion) {
-		if object, ok := reflect.New(known).Interface().(k8sruntime.Object); ok {
+		if object, ok := reflect.TypeAssert[k8sruntime.Object](reflect.New(known)); ok {
 			objects = append(objects, object)
 		}
 	}
@@ -50,7 +53,7 @@ func registering(again bool) Start {
 			if again {
 				next = 0
 			}
-			for range many / 3 {
+			for range kindsMade {
 				addKind(scheme, next, objects[next%len(objects)])
 				next++
 			}

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// ticksMade is how many tickers a rollout makes, at some 250 bytes each.
+const ticksMade = 2000
+
 // heldTicks keeps the channels of [time.Tick], which hold tickers that nobody can stop. No goroutine is behind them.
 func heldTicks() Trap {
 	return Trap{
@@ -30,7 +33,7 @@ func withTicks(cut bool) Start {
 			if cut {
 				held = nil
 			}
-			for range many / 2 {
+			for range ticksMade {
 				held = append(held, newTick())
 			}
 			return nil
