@@ -18,15 +18,16 @@ const bulkWorkers = 4
 
 // bulk is what --objects asks for: so many Apps more that are all created, then all updated, then all deleted, once.
 type bulk struct {
-	size   int
-	client client.Client
+	size      int
+	namespace string
+	client    client.Client
 	// created, updated and deleted count what was done.
 	created, updated, deleted atomic.Int64
 }
 
 // run makes the Apps of a load's run come and go.
 func (b *bulk) run(ctx context.Context, run string) {
-	object := func(i int) *v1alpha1.App { return app(fmt.Sprintf("bulk-%s-%d", run, i)) }
+	object := func(i int) *v1alpha1.App { return app(b.namespace, fmt.Sprintf("bulk-%s-%d", run, i)) }
 	b.each(ctx, &b.created, func(ctx context.Context, i int) error {
 		a := object(i)
 		a.Labels = map[string]string{loadLabel: run}

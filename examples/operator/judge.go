@@ -49,6 +49,9 @@ func newJudge(o *operator) *judge {
 // see looks at a report and prints what is new in it.
 func (j *judge) see(r *leakguard.Report) {
 	j.count(r)
+	for _, l := range j.op.leaks {
+		l.see(r, time.Since(j.started))
+	}
 	for _, f := range r.Findings {
 		if j.states[f.Fingerprint] == f.State {
 			continue
@@ -88,7 +91,10 @@ func (j *judge) end(r *leakguard.Report) {
 
 // rates gives the reconciles a second of each controller in the last part of the run; 1 is all of it.
 func (j *judge) rates(part float64) map[string]float64 {
-	out := map[string]float64{"app": 0, traps.LeakyController: 0}
+	out := map[string]float64{"app": 0}
+	for _, name := range j.op.leakyControllers() {
+		out[name] = 0
+	}
 	if len(j.counts) == 0 {
 		return out
 	}
@@ -110,85 +116,49 @@ func (j *judge) rates(part float64) map[string]float64 {
 // verdict gives nil when the run was as expected.
 func (j *judge) verdict() error {
 	switch j.op.expect {
-	case expectFinding:
-		return j.wantFinding()
-	case expectListed:
-		return errors.Join(j.wantSilence(), j.wantListed())
-	case expectNotice:
-		return errors.Join(j.wantSilence(), j.wantNotice())
+	case expectFinding, expectEach:
+		return errors.Join(j.wantEach(), j.wantNothingElse())
+	case expectListed, expectNotice:
+		return errors.Join(j.wantSilence(), j.wantEach())
+	case expectQuiet:
+		return errors.Join(j.wantSilence(), j.wantSamples())
 	case expectSilence:
-		return errors.Join(j.wantSilence(), j.wantBusy())
+		return errors.Join(j.wantSilence(), j.wantSamples(), j.wantBusy())
 	}
 	return nil
 }
 
-func (j *judge) wantFinding() error {
-	trap, found := j.op.trap, false
+// wantEach asks for what each trap declares.
+func (j *judge) wantEach() error {
 	var errs []error
-	for _, f := range j.final.Findings {
-		switch {
-		case f.State != leakguard.StateFiring:
-		case isOwn(&f, trap):
-			found = true
-		case slices.Contains(trap.Also, f.Culprit.Function) && (f.Controller == "" || f.Controller == traps.LeakyController):
-		default:
-			errs = append(errs, fmt.Errorf("unexpected finding: %s", f.String()))
+	for _, l := range j.op.leaks {
+		if !l.reached() {
+			errs = append(errs, fmt.Errorf("%s: expected %s, got %s: no such finding of controller %q in %s (%s) by rule %s",
+				l.label(), l.expects(), l.got(), l.blamed(), l.Culprit.Function, base(l.Culprit.File), orDash(strings.Join(l.Evidence(), " or "))))
 		}
-	}
-	if !found {
-		errs = append(errs, fmt.Errorf("expected a firing finding of controller %q in %s (%s), there is none", trap.Controller, trap.Culprit.Function, base(trap.Culprit.File)))
 	}
 	return errors.Join(errs...)
 }
 
-// wantListed asks for the trap's own finding among those that do not alarm.
-func (j *judge) wantListed() error {
-	trap := j.op.trap
-	for _, f := range j.final.Findings {
-		if f.State == leakguard.StateListed && f.Controller == trap.Controller && matches(&f, trap.Culprit) {
-			return nil
+// wantNothingElse refuses alarms that belong to no trap.
+func (j *judge) wantNothingElse() error {
+	var errs []error
+	for i := range j.alarms {
+		f := &j.alarms[i]
+		alarming := func(l *leak) bool { return l.expects() == traps.ExpectAlarm }
+		switch {
+		case slices.ContainsFunc(j.op.leaks, func(l *leak) bool { return alarming(l) && l.explains(f) }):
+		case f.State == leakguard.StateFiring, !slices.ContainsFunc(j.op.leaks, alarming):
+			errs = append(errs, fmt.Errorf("unexpected finding: %s", f.String()))
 		}
 	}
-	return fmt.Errorf("expected a listed finding of controller %q in %s (%s), there is none", trap.Controller, trap.Culprit.Function, base(trap.Culprit.File))
-}
-
-// wantNotice asks for a notice that speaks of the trap's culprit, or a finding of that tier.
-func (j *judge) wantNotice() error {
-	trap := j.op.trap
-	for _, notice := range j.final.Notices {
-		if strings.Contains(notice, trap.Culprit.Function) {
-			return nil
-		}
-	}
-	for _, f := range j.final.Findings {
-		if f.Tier == leakguard.TierNotice && matches(&f, trap.Culprit) {
-			return nil
-		}
-	}
-	return fmt.Errorf("expected a notice about %s, there is none", trap.Culprit.Function)
-}
-
-// isOwn reports whether a finding is the one that a trap is expected to make.
-func isOwn(f *leakguard.Finding, trap *traps.Trap) bool {
-	return f.Controller == trap.Controller && matches(f, trap.Culprit) && slices.Contains(trap.Evidence(), f.Rule)
+	return errors.Join(errs...)
 }
 
 // enough looks at a report and says whether the run need not go on.
 func (j *judge) enough(r *leakguard.Report) bool {
 	j.see(r)
-	return j.op.untilFound && j.found(r)
-}
-
-// found reports whether the trap's own finding fires.
-func (j *judge) found(r *leakguard.Report) bool {
-	return slices.ContainsFunc(r.Findings, func(f leakguard.Finding) bool {
-		return f.State == leakguard.StateFiring && isOwn(&f, j.op.trap)
-	})
-}
-
-// matches reports whether a finding blames a place.
-func matches(f *leakguard.Finding, site traps.Site) bool {
-	return f.Culprit.Function == site.Function && (site.File == "" || f.Culprit.File == site.File)
+	return j.op.untilFound && !slices.ContainsFunc(j.op.leaks, func(l *leak) bool { return !l.reached() })
 }
 
 func (j *judge) wantSilence() error {
@@ -199,13 +169,17 @@ func (j *judge) wantSilence() error {
 	return errors.Join(errs...)
 }
 
+func (j *judge) wantSamples() error {
+	if due, taken := j.final.Sampling.Due, j.final.Sampling.Taken; due == 0 || float64(taken) < minSamples*float64(due) {
+		return fmt.Errorf("only %d of %d due samples were taken, so silence means little", taken, due)
+	}
+	return nil
+}
+
 func (j *judge) wantBusy() error {
 	var errs []error
 	if bulk := j.op.load.bulk; bulk != nil {
 		errs = append(errs, bulk.check())
-	}
-	if due, taken := j.final.Sampling.Due, j.final.Sampling.Taken; due == 0 || float64(taken) < minSamples*float64(due) {
-		errs = append(errs, fmt.Errorf("only %d of %d due samples were taken, so silence means little", taken, due))
 	}
 	for _, part := range []float64{1, lastPart} {
 		for name, rate := range j.rates(part) {

@@ -19,7 +19,6 @@ import (
 
 // What the load does. Every change makes two reconciles of each controller: one for itself and one for the status.
 const (
-	namespace  = "default"
 	population = 8
 	scaleEvery = 200 * time.Millisecond // another number of replicas
 	rollEvery  = time.Second            // another image, which is what makes a trap leak
@@ -29,7 +28,8 @@ const (
 
 // load is a Runnable that keeps the controllers busy.
 type load struct {
-	client client.Client
+	client    client.Client
+	namespace string // where its Apps are
 	// enough ends it before its manager does.
 	enough context.Context //nolint:containedctx // a second way to stop a Runnable
 	// begun and done are closed when it begins and when it has ended.
@@ -41,13 +41,13 @@ type load struct {
 	bulk  *bulk // nil for none
 }
 
-func newLoad(enough context.Context, c client.Client, objects int) *load {
+func newLoad(enough context.Context, c client.Client, namespace string, objects int) *load {
 	l := &load{
-		client: c, enough: enough, begun: make(chan struct{}), done: make(chan struct{}),
+		client: c, namespace: namespace, enough: enough, begun: make(chan struct{}), done: make(chan struct{}),
 		run: strings.ToLower(rand.Text()[:6]),
 	}
 	if objects > 0 {
-		l.bulk = &bulk{size: objects, client: c}
+		l.bulk = &bulk{size: objects, namespace: namespace, client: c}
 	}
 	return l
 }
@@ -96,7 +96,7 @@ func (l *load) create(ctx context.Context) error {
 	l.count++
 	name := fmt.Sprintf("web-%s-%d", l.run, l.count)
 	err := l.client.Create(ctx, &v1alpha1.App{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{loadLabel: l.run}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name, Labels: map[string]string{loadLabel: l.run}},
 		Spec:       v1alpha1.AppSpec{Image: "registry.example/web:1", Replicas: 1},
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *load) patch(ctx context.Context, patch string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	// What fails is tried again in another form soon enough.
-	_ = l.client.Patch(ctx, app(l.names[mathrand.IntN(len(l.names))]), client.RawPatch(types.MergePatchType, []byte(patch)))
+	_ = l.client.Patch(ctx, app(l.namespace, l.names[mathrand.IntN(len(l.names))]), client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
 // remove deletes the oldest App. Another one is made instead.
@@ -124,24 +124,27 @@ func (l *load) remove(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if client.IgnoreNotFound(l.client.Delete(ctx, app(l.names[0]))) == nil {
+	if client.IgnoreNotFound(l.client.Delete(ctx, app(l.namespace, l.names[0]))) == nil {
 		l.names = l.names[1:]
 	}
 }
 
+// cleanUpTimeout is long enough for the thousands of Apps that a bulk may leave behind when it is interrupted.
+const cleanUpTimeout = 45 * time.Second
+
 // cleanUp removes all Apps of this run from a cluster that stays, and waits until the controllers let go of them.
 func (l *load) cleanUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()
 	labels := client.MatchingLabels{loadLabel: l.run}
-	if err := l.client.DeleteAllOf(ctx, &v1alpha1.App{}, client.InNamespace(namespace), labels); err != nil {
+	if err := l.client.DeleteAllOf(ctx, &v1alpha1.App{}, client.InNamespace(l.namespace), labels); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		left := &v1alpha1.AppList{}
-		if err := l.client.List(ctx, left, client.InNamespace(namespace), labels); err == nil && len(left.Items) == 0 {
+		if err := l.client.List(ctx, left, client.InNamespace(l.namespace), labels); err == nil && len(left.Items) == 0 {
 			return nil
 		}
 		select {
@@ -152,6 +155,6 @@ func (l *load) cleanUp(ctx context.Context) error {
 	}
 }
 
-func app(name string) *v1alpha1.App {
+func app(namespace, name string) *v1alpha1.App {
 	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }

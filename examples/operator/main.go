@@ -4,10 +4,13 @@
 //	go run ./examples/operator --list                           the leaks to choose from
 //	go run ./examples/operator --leak=chan-send --twin          the same work without the leak
 //	go run ./examples/operator --leak=none --expect=silence     a clean run that fails if leakguard says anything
+//	go run ./examples/operator --leak=chan-send,watch-idle --expect=each --until-found
+//	                                                            two leaks, each in a controller of its own
 //
 // It has a custom resource App, a clean controller "app", a controller "leaky" that runs the chosen trap of package traps
-// inside its reconciles, and a load that keeps both busy. No cluster is needed: without $KUBECONFIG and
-// $KUBEBUILDER_ASSETS it brings a small API server of its own, see package miniapi.
+// inside its reconciles, and a load that keeps both busy. With several traps each has a controller "leaky-NAME" of its
+// own, and --json says of each what was found and when. No cluster is needed: without $KUBECONFIG and $KUBEBUILDER_ASSETS
+// it brings a small API server of its own, see package miniapi.
 //
 // It exits with 0 when all went as --expect says, 1 when it did not or something failed, 2 for wrong arguments.
 package main

@@ -8,15 +8,19 @@ import (
 	"runtime"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/leakguard/leakguard/examples/operator/apiserver"
@@ -37,12 +41,31 @@ func operate(ctx context.Context, c *settings, stdout, stderr io.Writer) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
+	if err = makeNamespace(ctx, server.Config(), c.namespace); err != nil {
+		return err
+	}
 	o := &operator{settings: c, api: server, stdout: stdout, logs: logs}
 	o.mgr, err = newManager(c, server)
 	if err != nil {
 		return err
 	}
 	return o.run(ctx)
+}
+
+// makeNamespace makes the namespace that the operator works in, unless it is there.
+func makeNamespace(ctx context.Context, config *rest.Config, name string) error {
+	if name == metav1.NamespaceDefault {
+		return nil
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("--namespace: %w", err)
+	}
+	return nil
 }
 
 // operator is a run of the operator.
@@ -62,17 +85,21 @@ func newManager(c *settings, server *apiserver.Server) (*leakguard.Manager, erro
 		return nil, err
 	}
 	config := server.Config()
-	if c.trap != nil && c.trap.Configure != nil && !c.twin {
-		config = rest.CopyConfig(config)
-		c.trap.Configure(config)
+	for _, l := range c.leaks {
+		if l.Configure != nil && !l.twin {
+			config = rest.CopyConfig(config)
+			l.Configure(config)
+		}
 	}
 	return leakguard.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       metricsserver.Options{BindAddress: c.metrics},
 		LeaderElection:                c.leaderElect,
 		LeaderElectionID:              "leakguard-example",
-		LeaderElectionNamespace:       namespace,
-		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionNamespace:       c.namespace,
+		LeaderElectionReleaseOnCancel: true, // so that long leases do no harm
+		LeaseDuration:                 new(90 * time.Second),
+		RenewDeadline:                 new(60 * time.Second), // an API server that restarts must not cost the leader its place
 		// More than one operator may live in the process of a test.
 		Controller: controllerconfig.Controller{SkipNameValidation: new(true)},
 	}, leakguard.Options{Scale: c.scale})
@@ -92,7 +119,7 @@ func (o *operator) run(ctx context.Context) error {
 			return err
 		}
 	}
-	o.load = newLoad(enough, o.mgr.GetClient(), o.objects)
+	o.load = newLoad(enough, o.mgr.GetClient(), o.namespace, o.objects)
 	if err := o.mgr.Add(o.load); err != nil {
 		return err
 	}
@@ -127,25 +154,40 @@ func (o *operator) begun() bool {
 	}
 }
 
-// addControllers adds the clean controller, the leaky one and what the trap does outside of reconciles.
+// addControllers adds the clean controller, the leaky ones and what the traps do outside of reconciles.
 func (o *operator) addControllers(life context.Context) error {
-	leaky := &leakyReconciler{Client: o.mgr.GetClient(), images: map[types.NamespacedName]string{}}
-	if start := o.start(); start != nil {
-		work, err := start(life, traps.Env{Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache(), Scale: o.scale})
-		if err != nil {
-			return err
-		}
-		leaky.work = work.Reconcile
-		if work.Run != nil {
-			if err = o.mgr.Add(manager.RunnableFunc(work.Run)); err != nil {
-				return err
-			}
+	if err := o.addController("app", &appReconciler{Client: o.mgr.GetClient()}); err != nil {
+		return err
+	}
+	if len(o.leaks) == 0 {
+		return o.addController(traps.LeakyController, newLeakyReconciler(o.mgr.GetClient(), nil))
+	}
+	for _, l := range o.leaks {
+		if err := o.addLeak(life, l); err != nil {
+			return fmt.Errorf("%s: %w", l.Name, err)
 		}
 	}
-	for name, r := range map[string]reconcile.Reconciler{"app": &appReconciler{Client: o.mgr.GetClient()}, traps.LeakyController: leaky} {
-		if err := builder.ControllerManagedBy(o.mgr).Named(name).For(&v1alpha1.App{}).Complete(r); err != nil {
-			return fmt.Errorf("controller %s: %w", name, err)
+	return nil
+}
+
+// addLeak sets up a trap and adds what it does.
+func (o *operator) addLeak(life context.Context, l *leak) error {
+	work, err := l.start()(life, traps.Env{Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache(), Scale: o.scale})
+	if err != nil {
+		return err
+	}
+	if work.Run != nil {
+		if err = o.mgr.Add(manager.RunnableFunc(work.Run)); err != nil {
+			return err
 		}
+	}
+	return o.addController(l.controller, newLeakyReconciler(o.mgr.GetClient(), l.counted(work.Reconcile)))
+}
+
+func (o *operator) addController(name string, r reconcile.Reconciler) error {
+	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == o.namespace })
+	if err := builder.ControllerManagedBy(o.mgr).Named(name).For(&v1alpha1.App{}, builder.WithPredicates(own)).Complete(r); err != nil {
+		return fmt.Errorf("controller %s: %w", name, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leakguard/leakguard/examples/traps"
 	"github.com/leakguard/leakguard/leakguard"
 )
 
@@ -79,6 +81,9 @@ type outcome struct {
 	err            error
 }
 
+// together is how many operators run at once.
+const together = 4
+
 // runAll runs the operator with each of these arguments, several at once.
 func runAll(t *testing.T, runs ...string) []outcome {
 	t.Helper()
@@ -123,28 +128,50 @@ func (o *outcome) mustBeOK(t *testing.T) {
 		t.Errorf("%s: got %v, %s\n%s\nwant a result that is ok", o.args, o.err, o.stderr, o.stdout)
 		return
 	}
-	t.Logf("%s: %d alarms in %.0f s, %.1f and %.1f reconciles a second, %d of %d samples", o.args, len(r.Alarms), r.Seconds,
-		r.ReconcilesPerSecond["app"], r.ReconcilesPerSecond["leaky"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+	t.Logf("%s: %d alarms in %.0f s, %.1f reconciles a second of controller app, %d of %d samples", o.args, len(r.Alarms), r.Seconds,
+		r.ReconcilesPerSecond["app"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+	for _, trap := range r.Traps {
+		t.Logf("  %s: %s after %.0f s: count %d by rule %s", trap.Name, trap.Got, trap.FiringSeconds, trap.Count, orDash(trap.Rule))
+	}
 }
 
-// together is how many operators run at once.
-const together = 8
+// perProcess is how many traps run in one operator.
+const perProcess = 14
 
-// Each of these traps has its own finding, of the declared controller, line and rule, and nothing else fires.
+// batches gives the arguments that run some traps, several in one operator.
+func batches(twins bool, which func(*traps.Trap) bool) []string {
+	list := slices.DeleteFunc(traps.All(), func(t traps.Trap) bool { return t.Gap != "" || !which(&t) })
+	split := slices.Collect(slices.Chunk(list, 2*perProcess))
+	if !twins {
+		split = traps.Batches(list, perProcess)
+	}
+	var out []string
+	for _, batch := range split {
+		var names []string
+		for _, t := range batch {
+			names = append(names, t.Name)
+		}
+		out = append(out, "--expect=each --leak="+strings.Join(names, ","))
+	}
+	return out
+}
+
+// Each trap has its own finding, of the declared controller, line and rule, its twin has none, and nothing else fires.
+// Several traps run in one operator; two more run alone, as in the README.
 func TestOperatorFindsEachLeak(t *testing.T) {
 	t.Parallel()
-	quick := []string{
-		"chan-send", "global-channel", "ticker-goroutine", "hung-http-get", "select-forever", "full-channel", "ticker-stopped",
-		"timer-stopped", "context-done", "watch-idle", "watch-unread", "watch-ranged", "watch-http1", "watch-ended", "watch-cancelled",
-		"informer-stop", "informer-restart", "cache-per-tenant", "event-handlers", "blocked-handler", "event-broadcaster", "workqueue",
-		"http-body", "own-transport",
+	runs := []string{
+		"--leak=chan-send --expect=finding --until-found --scale=0.05 --duration=90s",
+		"--leak=event-handlers --expect=finding --until-found --scale=0.05 --duration=90s",
 	}
-	runs := []string{"--leak=heap-map --expect=finding --until-found --scale=0.02 --duration=110s"} // the longest goes first
-	for _, name := range quick {
-		runs = append(runs, "--leak="+name+" --expect=finding --until-found --scale=0.05 --duration=90s")
+	for _, args := range batches(false, func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }) {
+		runs = append(runs, args+" --until-found --scale=0.05 --duration=120s")
 	}
-	for _, name := range []string{"watch-cancelled", "informer-stop", "event-handlers", "own-transport"} {
-		runs = append(runs, "--leak="+name+" --twin --expect=silence --scale=0.05 --duration=25s")
+	for _, args := range batches(false, func(t *traps.Trap) bool { return t.Expect != traps.ExpectAlarm }) {
+		runs = append(runs, args+" --scale=0.05 --duration=40s")
+	}
+	for _, args := range batches(true, func(t *traps.Trap) bool { return t.Twin != nil }) {
+		runs = append(runs, args+" --twin --scale=0.05 --duration=40s")
 	}
 	for _, o := range runAll(t, runs...) {
 		o.mustBeOK(t)
@@ -153,11 +180,12 @@ func TestOperatorFindsEachLeak(t *testing.T) {
 
 // A verdict that cannot fail is worth nothing.
 func TestOperatorFailsWhenTheExpectationIsWrong(t *testing.T) {
-	want := []string{"expected silence", "there is none", "reconciles a second"}
+	want := []string{"expected silence", "no such finding", "reconciles a second", "select-forever: expected alarm"}
 	for i, o := range runAll(t,
 		"--leak=reconcile-goroutine --expect=silence --duration=12s --scale=0.05",
 		"--leak=reconcile-goroutine --expect=finding --duration=1s",
 		"--leak=none --expect=silence --duration=12s --api-outage=11s",
+		"--leak=chan-send,select-forever --expect=each --duration=1s",
 	) {
 		exit := new(exec.ExitError)
 		if !errors.As(o.err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(o.stderr, want[i]) {

@@ -77,12 +77,14 @@ func (o *operator) describeAPI() string {
 
 func (o *operator) describeLeak() string {
 	switch {
-	case o.trap == nil:
+	case len(o.leaks) == 0:
 		return "none"
 	case o.twin:
-		return "none: the clean twin of " + o.trap.Name
+		return "none: the clean twin of " + o.leak
+	case len(o.leaks) == 1:
+		return fmt.Sprintf("%s: %s", o.leak, o.leaks[0].Title)
 	}
-	return fmt.Sprintf("%s: %s", o.trap.Name, o.trap.Title)
+	return fmt.Sprintf("%d of them: %s", len(o.leaks), strings.Join(strings.Split(o.leak, ","), ", "))
 }
 
 // printChange says on one line that a finding is in another state.
@@ -102,7 +104,32 @@ type result struct {
 	LogErrors           uint64             `json:"log_errors"`
 	OK                  bool               `json:"ok"`
 	Problem             string             `json:"problem,omitempty"`
+	Traps               []trapResult       `json:"traps"`
 	Report              *leakguard.Report  `json:"report"`
+}
+
+// trapResult is the part of a result about one trap.
+type trapResult struct {
+	Name   string       `json:"name"`
+	Twin   bool         `json:"twin"`
+	Expect traps.Expect `json:"expect"`
+	Got    traps.Expect `json:"got"` // or pending, which no trap expects
+	OK     bool         `json:"ok"`
+	// PendingSeconds and FiringSeconds are from the start of the run until its finding was pending and fired; 0 is never.
+	PendingSeconds float64 `json:"pending_seconds,omitempty"`
+	FiringSeconds  float64 `json:"firing_seconds,omitempty"`
+	// Rule carries the finding, and Count is what it counted, when it first fired, or else when it was last seen.
+	Rule  string `json:"rule,omitempty"`
+	Count int64  `json:"count,omitempty"`
+	// Rollouts is how often the trap had leaked by then; 0 for one that does not work in reconciles.
+	Rollouts int64 `json:"rollouts,omitempty"`
+}
+
+func (l *leak) result() trapResult {
+	return trapResult{
+		Name: l.Name, Twin: l.twin, Expect: l.expects(), Got: l.got(), OK: l.reached(), PendingSeconds: l.pending.Seconds(), FiringSeconds: l.firing.Seconds(),
+		Rule: l.found.Rule, Count: l.found.Count, Rollouts: l.rolled,
+	}
 }
 
 // conclude prints the outcome and gives the verdict.
@@ -114,10 +141,13 @@ func (o *operator) conclude(j *judge) error {
 	}
 	res := result{
 		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(1),
-		Alarms: []string{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
+		Alarms: []string{}, Traps: []trapResult{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
 	}
 	for _, f := range j.alarms {
 		res.Alarms = append(res.Alarms, f.String())
+	}
+	for _, l := range o.leaks {
+		res.Traps = append(res.Traps, l.result())
 	}
 	if verdict != nil {
 		res.Problem = verdict.Error()
@@ -128,8 +158,11 @@ func (o *operator) conclude(j *judge) error {
 // printFindings prints every finding with its evidence, in a form to show to somebody.
 func (o *operator) printFindings(j *judge) {
 	r, rates := j.final, j.rates(1)
-	o.printf("\nAfter %v, %.1f reconciles a second of controller app, %.1f of controller %s, %d goroutines: ",
-		j.lasted.Round(time.Second), rates["app"], rates[traps.LeakyController], traps.LeakyController, r.Goroutines)
+	o.printf("\nAfter %v, %.1f reconciles a second of controller app, ", j.lasted.Round(time.Second), rates["app"])
+	for _, name := range o.leakyControllers() {
+		o.printf("%.1f of controller %s, ", rates[name], name)
+	}
+	o.printf("%d goroutines: ", r.Goroutines)
 	switch leaks := r.Firing(); leaks {
 	case 0:
 		o.printf("leakguard found no leak.\n")

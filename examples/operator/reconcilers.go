@@ -42,13 +42,20 @@ func (r *appReconciler) Reconcile(ctx context.Context, request reconcile.Request
 	return reconcile.Result{}, client.IgnoreNotFound(r.Status().Patch(ctx, app, before))
 }
 
+// leakyWork is what a trap does in a reconcile.
+type leakyWork func(ctx context.Context, object traps.Object) error
+
 // leakyReconciler does the work of a trap at each rollout, which is a change of the image.
 type leakyReconciler struct {
 	client.Client
-	work func(ctx context.Context, object traps.Object) error
+	work leakyWork // nil for none
 
 	mu     sync.Mutex
 	images map[types.NamespacedName]string // of the Apps that are there
+}
+
+func newLeakyReconciler(c client.Client, work leakyWork) *leakyReconciler {
+	return &leakyReconciler{Client: c, work: work, images: map[types.NamespacedName]string{}}
 }
 
 func (r *leakyReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

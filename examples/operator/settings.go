@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,18 +24,21 @@ const (
 	expectSilence = "silence"
 	expectListed  = "listed"
 	expectNotice  = "notice"
+	expectEach    = "each"
+	expectQuiet   = "quiet"
 )
 
 // settings are what the flags say.
 type settings struct {
 	api         apiserver.Kind
 	leak        string
-	trap        *traps.Trap // nil for --leak=none
+	leaks       []*leak // none for --leak=none
 	twin        bool
 	list        bool
 	json        bool
 	verbose     bool
 	leaderElect bool
+	namespace   string
 	duration    time.Duration
 	scale       float64
 	objects     int
@@ -49,17 +53,18 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 	set = flag.NewFlagSet("operator", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	api = set.String("api", string(apiserver.Auto), "where the API comes from: `auto`, memory, envtest or kubeconfig; auto is $KUBECONFIG, else $KUBEBUILDER_ASSETS, else memory")
-	set.StringVar(&c.leak, "leak", "reconcile-goroutine", "the trap that controller \"leaky\" runs, see --list; `none` for no leak")
-	set.BoolVar(&c.twin, "twin", false, "run the clean twin of the trap")
+	set.StringVar(&c.leak, "leak", "reconcile-goroutine", "the trap that controller \"leaky\" runs, see --list; `none` for no leak; several, with commas between them, get a controller \"leaky-NAME\" each")
+	set.BoolVar(&c.twin, "twin", false, "run the clean twins of the traps")
 	set.BoolVar(&c.list, "list", false, "list the traps and exit")
 	set.BoolVar(&c.json, "json", false, "print one JSON document instead of text")
 	set.BoolVar(&c.verbose, "verbose", false, "show the operator's log")
 	set.BoolVar(&c.leaderElect, "leader-elect", false, "take part in leader election")
+	set.StringVar(&c.namespace, "namespace", "default", "where its Apps and its lease are: operators that share a cluster and not their work need one each; it is made when it is not there")
 	set.DurationVar(&c.duration, "duration", 90*time.Second, "how long to run; 0 means until interrupted")
 	set.Float64Var(&c.scale, "scale", 0.1, "multiplies all of leakguard's intervals; 1 is what the library does by default")
 	set.IntVar(&c.objects, "objects", 0, "how many Apps more are all created, then all updated, then all deleted, once")
-	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else), listed (the trap's own, not firing), notice (a remark about it), or silence (nothing pending or firing, samples and reconciles in time)")
-	set.BoolVar(&c.untilFound, "until-found", false, "end as soon as the finding that --expect=finding asks for fires")
+	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else), listed (the trap's own, not firing), notice (a remark about it), each (of each trap what --list says, of a twin nothing, and nothing else), silence (nothing pending or firing, samples and reconciles in time), or quiet (silence, but for the reconciles, which a standby has none of)")
+	set.BoolVar(&c.untilFound, "until-found", false, "end as soon as leakguard has said what --expect=finding or each asks for, of which one alarm must be a part")
 	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
 	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a sixth of the duration")
 	set.DurationVar(&c.restart, "api-restart-after", time.Second, "how long an API server in memory that was killed stays away")
@@ -87,7 +92,7 @@ func parse(ctx context.Context, args []string) (*settings, error) {
 	if c.api, err = apiserver.ParseKind(*api); err != nil {
 		return nil, fmt.Errorf("--api: %w", err)
 	}
-	if err = c.findTrap(); err != nil {
+	if err = c.findTraps(); err != nil {
 		return nil, err
 	}
 	explicit := false
@@ -95,19 +100,51 @@ func parse(ctx context.Context, args []string) (*settings, error) {
 	return c, c.check(ctx, explicit)
 }
 
-func (c *settings) findTrap() error {
+func (c *settings) findTraps() error {
 	if c.leak == "none" {
+		if c.twin {
+			return errors.New("--twin: there is no twin of no leak")
+		}
 		return nil
 	}
-	trap, err := traps.Find(c.leak)
-	if err != nil {
-		names := []string{"none"}
-		for _, t := range traps.All() {
-			names = append(names, t.Name)
+	names := strings.Split(c.leak, ",")
+	for _, name := range names {
+		trap, err := traps.Find(name)
+		if err != nil {
+			return fmt.Errorf("--leak: unknown trap %q: want one of %s", name, strings.Join(allNames(), ", "))
 		}
-		return fmt.Errorf("--leak: unknown trap %q: want one of %s", c.leak, strings.Join(names, ", "))
+		controller := traps.LeakyController
+		if len(names) > 1 {
+			controller += "-" + name
+		}
+		c.leaks = append(c.leaks, &leak{Trap: trap, twin: c.twin, controller: controller})
 	}
-	c.trap = &trap
+	return c.checkTogether()
+}
+
+func allNames() []string {
+	names := []string{"none"}
+	for _, t := range traps.All() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// checkTogether refuses traps that cannot run in one process.
+func (c *settings) checkTogether() error {
+	for i, l := range c.leaks {
+		if l.twin && l.Twin == nil {
+			return fmt.Errorf("--twin: %q has no twin, since it does not leak", l.Name)
+		}
+		for _, other := range c.leaks[:i] {
+			if l.Name == other.Name {
+				return fmt.Errorf("--leak: %s is there twice", l.Name)
+			}
+			if why := l.Conflict(&other.Trap); why != "" && !c.twin {
+				return fmt.Errorf("--leak: %s and %s cannot run together: %s", other.Name, l.Name, why)
+			}
+		}
+	}
 	return nil
 }
 
@@ -132,22 +169,23 @@ func (c *settings) check(ctx context.Context, explicitMetrics bool) error {
 
 // checkExpectation refuses to expect what cannot be.
 func (c *settings) checkExpectation() error {
-	says := traps.ExpectSilent
-	if c.trap != nil && !c.twin {
-		says = c.trap.Expect
-	}
 	wants, known := map[string]traps.Expect{
-		"": says, expectSilence: says, expectFinding: traps.ExpectAlarm, expectListed: traps.ExpectListed, expectNotice: traps.ExpectNotice,
+		"": "", expectEach: "", expectQuiet: traps.ExpectSilent, expectSilence: traps.ExpectSilent,
+		expectFinding: traps.ExpectAlarm, expectListed: traps.ExpectListed, expectNotice: traps.ExpectNotice,
 	}[c.expect]
+	alarms := slices.ContainsFunc(c.leaks, func(l *leak) bool { return l.expects() == traps.ExpectAlarm })
 	switch {
-	case c.twin && (c.trap == nil || c.trap.Twin == nil):
-		return fmt.Errorf("--twin: %q has no twin, since it does not leak", c.leak)
 	case !known:
-		return fmt.Errorf("--expect: unknown value %q: want finding, listed, notice or silence", c.expect)
-	case c.untilFound && c.expect != expectFinding:
-		return errors.New("--until-found: needs --expect=finding")
-	case wants != says:
-		return fmt.Errorf("--expect: %s makes no sense where leakguard should be %s (--leak=%s --twin=%t)", c.expect, says, c.leak, c.twin)
+		return fmt.Errorf("--expect: unknown value %q: want finding, listed, notice, each, silence or quiet", c.expect)
+	case c.untilFound && (!alarms || c.expect != expectFinding && c.expect != expectEach):
+		return errors.New("--until-found: needs --expect=finding or each and a trap that alarms")
+	case len(c.leaks) == 0 && (c.expect == expectEach || wants != "" && wants != traps.ExpectSilent):
+		return fmt.Errorf("--expect: %s makes no sense without a leak", c.expect)
+	}
+	for _, l := range c.leaks {
+		if says := l.expects(); wants != "" && wants != says {
+			return fmt.Errorf("--expect: %s makes no sense where leakguard should be %s (--leak=%s --twin=%t)", c.expect, says, l.Name, c.twin)
+		}
 	}
 	return nil
 }
@@ -169,13 +207,14 @@ func (c *settings) checkMetrics(ctx context.Context, explicit bool) error {
 	return l.Close()
 }
 
-// start gives the set-up of what controller leaky does; nil for nothing.
-func (c *settings) start() traps.Start {
-	switch {
-	case c.trap == nil:
-		return nil
-	case c.twin:
-		return c.trap.Twin
+// leakyControllers are the controllers beside the clean one. Without a trap there is one that leaks nothing.
+func (c *settings) leakyControllers() []string {
+	if len(c.leaks) == 0 {
+		return []string{traps.LeakyController}
 	}
-	return c.trap.Leak
+	var names []string
+	for _, l := range c.leaks {
+		names = append(names, l.controller)
+	}
+	return names
 }

@@ -75,6 +75,8 @@ type Trap struct {
 	Gap string `json:"gap,omitempty"`
 	// Also are functions that other findings about the same leak may name: library code whose goroutines it leaves behind.
 	Also []string `json:"also,omitempty"`
+	// Alone says what it does to the whole process, so that no other trap can leak beside it; empty when it does nothing.
+	Alone string `json:"alone,omitempty"`
 	// NeedsAPI says that it works with the API server.
 	NeedsAPI bool `json:"-"`
 	// Configure changes the configuration that the operator's manager is made with; nil for no change.

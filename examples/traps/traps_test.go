@@ -50,6 +50,8 @@ func TestRegistryIsComplete(t *testing.T) {
 			t.Errorf("%s: a trap has a culprit, what is no leak has none", trap.Name)
 		case !silent && trap.Row == "":
 			t.Errorf("%s: the row is missing", trap.Name)
+		case trap.Configure != nil && trap.Alone == "":
+			t.Errorf("%s: it configures the manager, which no other trap of the process may notice", trap.Name)
 		}
 		found, err := traps.Find(trap.Name)
 		if err != nil || found.Title != trap.Title {
@@ -58,6 +60,55 @@ func TestRegistryIsComplete(t *testing.T) {
 	}
 	if _, err := traps.Find("none"); !errors.Is(err, traps.ErrUnknown) {
 		t.Errorf("Find(none): got %v, want ErrUnknown", err)
+	}
+}
+
+// Each trap is in one batch, and no batch holds two that are in each other's way.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	const size = 9
+	seen := map[string]int{}
+	for _, batch := range traps.Batches(traps.All(), size) {
+		if len(batch) > size {
+			t.Errorf("got a batch of %d traps, want at most %d", len(batch), size)
+		}
+		for i := range batch {
+			seen[batch[i].Name]++
+			for j := range batch[:i] {
+				if why := batch[i].Conflict(&batch[j]); why != "" {
+					t.Errorf("%s and %s are in one batch, but %s", batch[i].Name, batch[j].Name, why)
+				}
+				if (batch[i].Grows == traps.Heap) != (batch[j].Grows == traps.Heap) {
+					t.Errorf("%s and %s are in one batch, but only one of them is about memory", batch[i].Name, batch[j].Name)
+				}
+			}
+		}
+	}
+	for _, trap := range traps.All() {
+		if seen[trap.Name] != 1 {
+			t.Errorf("%s is in %d batches, want one", trap.Name, seen[trap.Name])
+		}
+	}
+}
+
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		a, b     string
+		conflict bool
+	}{
+		{"chan-send", "watch-idle", false},
+		{"watch-idle", "watch-http1", false}, // the same culprit in another controller
+		{"finalizer-cycle", "cleanup-holds-itself", true},
+		{"chan-send", "blocked-finalizer", true},
+		{"rest-timeout", "chan-send", true},
+		{"dropped-tick", "dropped-ticker", false},
+	} {
+		a, errA := traps.Find(test.a)
+		b, errB := traps.Find(test.b)
+		if got := a.Conflict(&b); errA != nil || errB != nil || (got != "") != test.conflict {
+			t.Errorf("%s and %s: got %q (%v, %v), want a conflict: %t", test.a, test.b, got, errA, errB, test.conflict)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ func connect(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition)
 	if err != nil {
 		return nil, fmt.Errorf("apiserver: kubeconfig: %w", err)
 	}
+	if cfg.QPS == 0 {
+		cfg.QPS = -1 // as controller-runtime does it: the server decides who has to wait
+	}
 	if err = reach(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("apiserver: the cluster of the kubeconfig does not answer: %w", err)
 	}
