@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,13 +33,17 @@ func (b *bulk) run(ctx context.Context, run string) {
 		a := object(i)
 		a.Labels = map[string]string{loadLabel: run}
 		a.Spec = v1alpha1.AppSpec{Image: "registry.example/web:1", Replicas: 1}
-		return b.client.Create(ctx, a)
+		err := b.client.Create(ctx, a)
+		if apierrors.IsAlreadyExists(err) { // by the try before, whose answer was lost
+			return nil
+		}
+		return err
 	})
 	b.each(ctx, &b.updated, func(ctx context.Context, i int) error {
 		return b.client.Patch(ctx, object(i), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example/web:2"}}`)))
 	})
 	b.each(ctx, &b.deleted, func(ctx context.Context, i int) error {
-		return b.client.Delete(ctx, object(i))
+		return client.IgnoreNotFound(b.client.Delete(ctx, object(i)))
 	})
 }
 
@@ -62,17 +67,46 @@ func (b *bulk) each(ctx context.Context, done *atomic.Int64, do func(context.Con
 	group.Wait()
 }
 
-// try gives a request a few chances, since an API server may be away for a moment.
+// An API server may be away for a while, such as when it is restarted.
+const (
+	patience   = 45 * time.Second
+	retryEvery = 250 * time.Millisecond
+)
+
+// try does a request until it works, or the patience or ctx ends.
 func (b *bulk) try(ctx context.Context, i int, do func(context.Context, int) error) bool {
-	for range 3 {
-		request, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	again := time.NewTicker(retryEvery)
+	defer again.Stop()
+	for {
+		request, cancelRequest := context.WithTimeout(ctx, requestTimeout)
 		err := do(request, i)
-		cancel()
+		cancelRequest()
 		if err == nil {
 			return true
 		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return false
+		}
 	}
-	return false
+}
+
+// done gives how many Apps were created, updated and deleted; none where there is no bulk.
+func (b *bulk) done() bulkResult {
+	if b == nil {
+		return bulkResult{}
+	}
+	return bulkResult{Created: b.created.Load(), Updated: b.updated.Load(), Deleted: b.deleted.Load()}
+}
+
+// bulkResult is the part of a result about the bulk.
+type bulkResult struct {
+	Created int64 `json:"created"`
+	Updated int64 `json:"updated"`
+	Deleted int64 `json:"deleted"`
 }
 
 // check gives an error unless all Apps came and went.

@@ -129,8 +129,9 @@ func (l *load) remove(ctx context.Context) {
 	}
 }
 
-// cleanUpTimeout is long enough for the thousands of Apps that a bulk may leave behind when it is interrupted.
-const cleanUpTimeout = 45 * time.Second
+// cleanUpTimeout is long enough for the thousands of Apps that a bulk may leave behind when it is interrupted, and for watches
+// of client-go that back off.
+const cleanUpTimeout = 90 * time.Second
 
 // cleanUp removes all Apps of this run from a cluster that stays, and waits until the controllers let go of them.
 func (l *load) cleanUp(ctx context.Context) error {

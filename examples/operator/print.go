@@ -100,6 +100,7 @@ type result struct {
 	Scale               float64            `json:"scale"`
 	Seconds             float64            `json:"seconds"`
 	ReconcilesPerSecond map[string]float64 `json:"reconciles_per_second"`
+	Objects             bulkResult         `json:"objects"`
 	Alarms              []string           `json:"alarms"`
 	LogErrors           uint64             `json:"log_errors"`
 	OK                  bool               `json:"ok"`
@@ -141,7 +142,8 @@ func (o *operator) conclude(j *judge) error {
 	}
 	res := result{
 		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(1),
-		Alarms: []string{}, Traps: []trapResult{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
+		Objects: o.load.bulk.done(),
+		Alarms:  []string{}, Traps: []trapResult{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
 	}
 	for _, f := range j.alarms {
 		res.Alarms = append(res.Alarms, f.String())

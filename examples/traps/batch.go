@@ -16,14 +16,22 @@ func (t *Trap) Conflict(other *Trap) string {
 	return ""
 }
 
-// Batches splits traps into batches of at most so many, each for one process: traps of memory apart from the others, and
-// none with one that it is in conflict with. The order within the batches is that of the list.
+// heapTogether is how many leaks of memory may share a process: leakguard names the few sites that carry most of the
+// growth, and not those that carry a small part of it.
+const heapTogether = 2
+
+// Batches splits traps into batches of at most so many, whose leaks one process can have: none is in conflict with
+// another, and leaks of memory are apart from the others and in twos. The order within a batch is that of the list.
 func Batches(list []Trap, size int) [][]Trap {
 	var batches [][]Trap
 	for i := range list {
 		trap := &list[i]
+		room := size
+		if trap.Grows == Heap {
+			room = min(size, heapTogether)
+		}
 		fits := func(batch []Trap) bool {
-			return len(batch) < size && (batch[0].Grows == Heap) == (trap.Grows == Heap) &&
+			return len(batch) < room && (batch[0].Grows == Heap) == (trap.Grows == Heap) &&
 				!slices.ContainsFunc(batch, func(other Trap) bool { return trap.Conflict(&other) != "" })
 		}
 		if at := slices.IndexFunc(batches, fits); at >= 0 {

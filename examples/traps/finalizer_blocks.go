@@ -35,7 +35,6 @@ func report(s *state, to chan<- string) {
 func blockedFinalizer() Trap {
 	return Trap{
 		Name: "blocked-finalizer", Row: "S1-17c", Expect: ExpectAlarm, Grows: Counted,
-		Rules:   []string{"counter"},
 		Alone:   "stops every other finalizer",
 		Title:   "one finalizer blocks, and so no other finalizer of the process ever runs",
 		Culprit: Site{Function: "finalizers that wait"},

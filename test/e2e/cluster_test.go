@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// cluster starts a kube-apiserver and gives a kubeconfig file for it.
-func cluster(t *testing.T) (*rest.Config, string) {
+// kubeconfig starts a kube-apiserver and gives a kubeconfig file for it.
+func kubeconfig(t *testing.T) (*rest.Config, string) {
 	t.Helper()
 	needAssets(t)
 	env := &envtest.Environment{BinaryAssetsDirectory: paths.assets}
@@ -26,6 +27,12 @@ func cluster(t *testing.T) (*rest.Config, string) {
 			t.Error(stopErr)
 		}
 	})
+	return cfg, writeKubeconfig(t, env, cfg.Host)
+}
+
+// writeKubeconfig writes a kubeconfig file for an administrator who finds the cluster at a host.
+func writeKubeconfig(t *testing.T, env *envtest.Environment, host string) string {
+	t.Helper()
 	user, err := env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -34,22 +41,23 @@ func cluster(t *testing.T) (*rest.Config, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	data = bytes.ReplaceAll(data, []byte(user.Config().Host), []byte(host))
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err = os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return cfg, path
+	return path
 }
 
 // Two replicas on one cluster: the leader does the work, and the standby is watched all the same.
 func TestLeaderAndStandby(t *testing.T) {
-	cfg, kubeconfig := cluster(t)
-	environment := []string{"KUBECONFIG=" + kubeconfig}
+	cfg, file := kubeconfig(t)
+	environment := []string{"KUBECONFIG=" + file}
 	args := []string{"--api=auto", "--leak=none", "--leader-elect", "--duration=30s", "--metrics-bind-address=0"}
-	waits := []func() (result, error){start(t, environment, args...), start(t, environment, args...)}
+	runs := []*run{start(t, paths.operator, environment, args...), start(t, paths.operator, environment, args...)}
 	leaders := 0
-	for _, wait := range waits {
-		r, err := wait()
+	for _, run := range runs {
+		r, err := run.wait()
 		if err != nil {
 			t.Error(err)
 			continue

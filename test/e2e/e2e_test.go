@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/leakguard/leakguard/examples/traps"
 	"github.com/leakguard/leakguard/leakguard"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -25,8 +25,8 @@ import (
 
 // These tests run real programs and need real time: what leakguard looks for are leaks that persist.
 
-// paths are the operator's binary and the folder of kube-apiserver and etcd, made by TestMain.
-var paths struct{ operator, assets string }
+// paths are the folder of what is built here, the operator's binary in it, and the folder of kube-apiserver and etcd.
+var paths struct{ dir, operator, assets string }
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -38,13 +38,23 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	paths.operator = filepath.Join(dir, "operator.exe") // the name suits every system
-	// Built here, in this module, and so with the newest controller-runtime.
-	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", paths.operator, "github.com/leakguard/leakguard/examples/operator").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the operator: %v\n%s", err, out)
+	paths.dir = dir
+	if paths.operator, err = buildOperator(context.Background(), runtime.Version()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// buildOperator builds the operator with a release of Go, in this module and so with the newest controller-runtime.
+func buildOperator(ctx context.Context, toolchain string) (string, error) {
+	binary := filepath.Join(paths.dir, "operator-"+toolchain+".exe") // the name suits every system
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/leakguard/leakguard/examples/operator")
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the operator with %s: %w\n%s", toolchain, err, out)
+	}
+	return binary, nil
 }
 
 // needAssets gives a real API server to the runs of a test.
@@ -64,52 +74,80 @@ func needAssets(t *testing.T) {
 type result struct {
 	API                 string             `json:"api"`
 	OK                  bool               `json:"ok"`
+	Seconds             float64            `json:"seconds"`
 	Alarms              []string           `json:"alarms"`
 	ReconcilesPerSecond map[string]float64 `json:"reconciles_per_second"`
-	Report              leakguard.Report   `json:"report"`
+	Objects             struct {
+		Created, Updated, Deleted int
+	} `json:"objects"`
+	Traps []struct {
+		Name, Got, Rule string
+		FiringSeconds   float64 `json:"firing_seconds"`
+		Count           int64   `json:"count"`
+	} `json:"traps"`
+	Report leakguard.Report `json:"report"`
 }
 
-// start begins a run of the operator; wait ends with its result.
-func start(t *testing.T, environment []string, args ...string) (wait func() (result, error)) {
+// run is a run of the operator.
+type run struct {
+	cmd            *exec.Cmd
+	stdout, stderr strings.Builder
+}
+
+// start begins a run.
+func start(t *testing.T, binary string, environment []string, args ...string) *run {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), paths.operator, append(args, "--json")...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG=", "KUBEBUILDER_ASSETS="+paths.assets)
-	cmd.Env = append(cmd.Env, environment...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute
-	var stdout, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
+	r := &run{cmd: exec.CommandContext(t.Context(), binary, append(args, "--json")...)}
+	r.cmd.Env = append(os.Environ(), "KUBECONFIG=", "KUBEBUILDER_ASSETS="+paths.assets)
+	r.cmd.Env = append(r.cmd.Env, environment...)
+	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(os.Interrupt) }
+	r.cmd.WaitDelay = time.Minute
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return func() (r result, err error) {
-		if err = cmd.Wait(); err == nil {
-			err = json.Unmarshal([]byte(stdout.String()), &r)
-		}
-		if err != nil {
-			err = fmt.Errorf("%q: %w\n%s%s", args, err, stderr.String(), stdout.String())
-		}
-		return r, err
-	}
+	return r
 }
 
-// expectAll runs the operator with each of these arguments, at most so many at once, and wants exit code 0 from all.
-func expectAll(t *testing.T, api string, atOnce int, runs ...string) {
+// wait waits for the end of a run and gives its result.
+func (r *run) wait() (res result, err error) {
+	if err = r.cmd.Wait(); err == nil {
+		err = json.Unmarshal([]byte(r.stdout.String()), &res)
+	}
+	if err != nil {
+		err = fmt.Errorf("%q: %w\n%s%s", r.cmd.Args[1:], err, r.stderr.String(), r.stdout.String())
+	}
+	return res, err
+}
+
+// fleet is how operators run.
+type fleet struct {
+	binary      string
+	api         string
+	environment []string
+	atOnce      int
+}
+
+// expectAll runs the operator with each of these arguments and wants exit code 0 from all.
+func (f fleet) expectAll(t *testing.T, runs ...string) {
 	t.Helper()
 	var group sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, f.atOnce)
 	for _, args := range runs {
 		slots <- struct{}{}
-		wait := start(t, nil, append(strings.Fields(args), "--api="+api, "--metrics-bind-address=0")...)
+		run := start(t, f.binary, f.environment, append(strings.Fields(args), "--api="+f.api, "--metrics-bind-address=0")...)
 		group.Go(func() {
 			defer func() { <-slots }()
-			r, err := wait()
-			if err != nil || !r.OK || r.API != api {
+			r, err := run.wait()
+			if err != nil || !r.OK || r.API != f.api {
 				t.Errorf("%s: %v", args, err)
 				return
 			}
-			t.Logf("%s: %d alarms, %.1f and %.1f reconciles a second, %d of %d samples", args, len(r.Alarms),
-				r.ReconcilesPerSecond["app"], r.ReconcilesPerSecond["leaky"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+			t.Logf("%s: %d alarms in %.0f s, %.1f reconciles a second of controller app, %d of %d samples", args, len(r.Alarms), r.Seconds,
+				r.ReconcilesPerSecond["app"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
+			for _, trap := range r.Traps {
+				t.Logf("  %s: %s after %.0f s: count %d by rule %q", trap.Name, trap.Got, trap.FiringSeconds, trap.Count, trap.Rule)
+			}
 		})
 	}
 	group.Wait()
@@ -118,28 +156,12 @@ func expectAll(t *testing.T, api string, atOnce int, runs ...string) {
 func TestOnARealAPIServer(t *testing.T) {
 	needAssets(t)
 	// After an outage of 20 seconds the watches of client-go may stay away for up to another minute.
-	expectAll(t, "envtest", 3,
+	fleet{binary: paths.operator, api: "envtest", atOnce: 3}.expectAll(t,
 		"--leak=none --expect=silence --duration=180s --api-outage=20s",
 		"--leak=reconcile-goroutine --expect=finding --duration=50s",
 		"--leak=reconcile-goroutine --twin --expect=silence --duration=40s",
 		"--leak=lazy-informer --expect=silence --duration=40s",
 	)
-}
-
-// The leaks of each way to lose a goroutine are found, their twins and what only looks like a leak are silent, with the newest
-// controller-runtime. The operator's own tests have the other traps.
-func TestTraps(t *testing.T) {
-	var runs []string
-	for _, name := range []string{"chan-send", "global-channel", "ticker-goroutine", "hung-http-get", "select-forever", "background-goroutine", "watch-idle"} {
-		if _, err := traps.Find(name); err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, "--expect=finding --until-found --duration=120s --leak="+name, "--expect=silence --duration=40s --twin --leak="+name)
-	}
-	for _, name := range []string{"lazy-informer", "shared-http", "worker-per-object"} {
-		runs = append(runs, "--expect=silence --duration=40s --leak="+name)
-	}
-	expectAll(t, "memory", 4, runs...)
 }
 
 func freeAddress(t *testing.T) string {
@@ -172,7 +194,7 @@ func get(t *testing.T, url string) string {
 
 func TestMetricsPassPromtool(t *testing.T) {
 	address := freeAddress(t)
-	wait := start(t, nil, "--api=memory", "--duration=30s", "--scale=0.05", "--expect=finding", "--metrics-bind-address="+address)
+	run := start(t, paths.operator, nil, "--api=memory", "--duration=30s", "--scale=0.05", "--expect=finding", "--metrics-bind-address="+address)
 	metrics := ""
 	for range 120 {
 		metrics = get(t, "http://"+address+"/metrics")
@@ -189,7 +211,7 @@ func TestMetricsPassPromtool(t *testing.T) {
 	if output, err := check.CombinedOutput(); err != nil || len(output) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, output)
 	}
-	if _, err := wait(); err != nil {
+	if _, err := run.wait(); err != nil {
 		t.Error(err)
 	}
 }

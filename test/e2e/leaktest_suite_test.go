@@ -29,11 +29,11 @@ func TestLeaktestSuite(t *testing.T) {
 	if out, err := exec.CommandContext(context.Background(), "go", "test", "-c", "-o", binary, leaktestSuite).CombinedOutput(); err != nil {
 		t.Fatalf("build the suite: %v\n%s", err, out)
 	}
-	_, kubeconfig := cluster(t)
-	if out, err := runSuite(t, binary, kubeconfig, "^(TestQuiet.*|TestTwin)$"); err != nil {
+	_, file := kubeconfig(t)
+	if out, err := runSuite(t, binary, file, "^(TestQuiet.*|TestTwin)$"); err != nil {
 		t.Errorf("the suite without leaks: %v\n%s", err, out)
 	}
-	out, err := runSuite(t, binary, kubeconfig, "^TestLeak$")
+	out, err := runSuite(t, binary, file, "^TestLeak$")
 	if err == nil {
 		t.Errorf("the suite with leaks ends well:\n%s", out)
 	}
