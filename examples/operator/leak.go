@@ -26,6 +26,7 @@ type leak struct {
 	// found is its finding and rolled the rollouts, when it first fired; before that, when it was last seen.
 	found  leakguard.Finding
 	rolled int64
+	peers  *peersResult // nil unless they were asked
 }
 
 // expects is what leakguard should say of it.

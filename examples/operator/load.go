@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,8 @@ type load struct {
 	enough context.Context //nolint:containedctx // a second way to stop a Runnable
 	// begun and done are closed when it begins and when it has ended.
 	begun, done chan struct{}
+	// before has goleak ignore the goroutines that were there when it began.
+	before goleak.Option
 
 	run   string // tells the Apps of this run from those of others
 	count int
@@ -61,6 +64,7 @@ func (l *load) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.enough, cancel)() //nolint:contextcheck // a second way to stop
+	l.before = goleak.IgnoreCurrent()
 	close(l.begun)
 	if l.bulk != nil {
 		var group sync.WaitGroup

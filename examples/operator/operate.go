@@ -111,6 +111,31 @@ func (o *operator) run(ctx context.Context) error {
 	defer stopLoad()
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	if err := o.add(life, enough); err != nil {
+		return err
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- o.mgr.Start(life) }()
+	j := newJudge(o)
+	o.printHeader()
+	err := o.wait(ctx, j, stopped)
+	stopLoad()
+	j.end(o.mgr.Guard().Report()) // before the stop, which ends the goroutines that were counted
+	if err == nil && o.begun() {
+		err = o.afterwards(life)
+	}
+	stop()
+	if err != nil && errors.Is(err, errManager) {
+		return err // stopped has been received
+	}
+	if err = errors.Join(err, <-stopped); err != nil {
+		return err
+	}
+	return o.conclude(j)
+}
+
+// add adds the controllers and the load to the manager.
+func (o *operator) add(life, enough context.Context) error {
 	if err := o.addControllers(life); err != nil {
 		return err
 	}
@@ -120,29 +145,19 @@ func (o *operator) run(ctx context.Context) error {
 		}
 	}
 	o.load = newLoad(enough, o.mgr.GetClient(), o.namespace, o.objects)
-	if err := o.mgr.Add(o.load); err != nil {
-		return err
+	return o.mgr.Add(o.load)
+}
+
+// afterwards asks other detectors about what is still running, and cleans up what the load left in a cluster that stays.
+func (o *operator) afterwards(life context.Context) error {
+	if o.peers {
+		o.askPeers(o.load.before)
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- o.mgr.Start(life) }()
-	j := newJudge(o)
-	o.printHeader()
-	err := o.wait(ctx, j, stopped)
-	stopLoad()
-	if err == nil && o.api.Kind() == apiserver.Kubeconfig && o.begun() {
-		<-o.load.done
-		err = o.load.cleanUp(life)
+	if o.api.Kind() != apiserver.Kubeconfig {
+		return nil
 	}
-	final := o.mgr.Guard().Report() // before the stop, which ends the goroutines that were counted
-	j.end(final)
-	stop()
-	if err != nil && errors.Is(err, errManager) {
-		return err // stopped has been received
-	}
-	if err = errors.Join(err, <-stopped); err != nil {
-		return err
-	}
-	return o.conclude(j)
+	<-o.load.done
+	return o.load.cleanUp(life)
 }
 
 func (o *operator) begun() bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -97,6 +98,7 @@ type result struct {
 	Leak                string             `json:"leak"`
 	Twin                bool               `json:"twin"`
 	API                 apiserver.Kind     `json:"api"`
+	Go                  string             `json:"go"`
 	Scale               float64            `json:"scale"`
 	Seconds             float64            `json:"seconds"`
 	ReconcilesPerSecond map[string]float64 `json:"reconciles_per_second"`
@@ -124,12 +126,14 @@ type trapResult struct {
 	Count int64  `json:"count,omitempty"`
 	// Rollouts is how often the trap had leaked by then; 0 for one that does not work in reconciles.
 	Rollouts int64 `json:"rollouts,omitempty"`
+	// Peers is what --peers asks for.
+	Peers *peersResult `json:"peers,omitempty"`
 }
 
 func (l *leak) result() trapResult {
 	return trapResult{
 		Name: l.Name, Twin: l.twin, Expect: l.expects(), Got: l.got(), OK: l.reached(), PendingSeconds: l.pending.Seconds(), FiringSeconds: l.firing.Seconds(),
-		Rule: l.found.Rule, Count: l.found.Count, Rollouts: l.rolled,
+		Rule: l.found.Rule, Count: l.found.Count, Rollouts: l.rolled, Peers: l.peers,
 	}
 }
 
@@ -141,7 +145,7 @@ func (o *operator) conclude(j *judge) error {
 		return verdict
 	}
 	res := result{
-		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(1),
+		Leak: o.leak, Twin: o.twin, API: o.api.Kind(), Go: runtime.Version(), Scale: o.scale, Seconds: j.lasted.Seconds(), ReconcilesPerSecond: j.rates(1),
 		Objects: o.load.bulk.done(),
 		Alarms:  []string{}, Traps: []trapResult{}, LogErrors: o.logs.errors.Load(), OK: verdict == nil, Report: j.final,
 	}
@@ -181,6 +185,11 @@ func (o *operator) printFindings(j *judge) {
 		seconds += l.Seconds
 	}
 	o.printf("\nleakguard itself took %d of %d due samples, in %.2f %% of the time.\n", r.Sampling.Taken, r.Sampling.Due, 100*seconds/j.lasted.Seconds())
+	for _, l := range o.leaks {
+		if l.peers != nil {
+			o.printf("On %s goleak reports %d goroutines, and the runtime's goroutineleak profile %s.\n", l.Name, l.peers.Goleak, l.peers.proved())
+		}
+	}
 	if n := o.logs.errors.Load(); n > 0 && !o.verbose {
 		o.printf("The operator logged %d errors, the last one: %s (--verbose shows the log)\n", n, o.logs.last.Load())
 	}

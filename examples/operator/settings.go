@@ -43,6 +43,7 @@ type settings struct {
 	scale       float64
 	objects     int
 	untilFound  bool
+	peers       bool
 	expect      string
 	metrics     string
 	outage      time.Duration
@@ -65,6 +66,7 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 	set.IntVar(&c.objects, "objects", 0, "how many Apps more are all created, then all updated, then all deleted, once")
 	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else), listed (the trap's own, not firing), notice (a remark about it), each (of each trap what --list says, of a twin nothing, and nothing else), silence (nothing pending or firing, samples and reconciles in time), or quiet (silence, but for the reconciles, which a standby has none of)")
 	set.BoolVar(&c.untilFound, "until-found", false, "end as soon as leakguard has said what --expect=finding or each asks for, of which one alarm must be a part")
+	set.BoolVar(&c.peers, "peers", false, "at the end ask goleak and the runtime's goroutineleak profile about each trap too")
 	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
 	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a sixth of the duration")
 	set.DurationVar(&c.restart, "api-restart-after", time.Second, "how long an API server in memory that was killed stays away")
@@ -167,10 +169,10 @@ func (c *settings) check(ctx context.Context, explicitMetrics bool) error {
 	return c.checkMetrics(ctx, explicitMetrics)
 }
 
-// checkExpectation refuses to expect what cannot be.
+// checkExpectation refuses to expect what cannot be. Silence may be expected of anything.
 func (c *settings) checkExpectation() error {
 	wants, known := map[string]traps.Expect{
-		"": "", expectEach: "", expectQuiet: traps.ExpectSilent, expectSilence: traps.ExpectSilent,
+		"": "", expectEach: "", expectQuiet: "", expectSilence: "",
 		expectFinding: traps.ExpectAlarm, expectListed: traps.ExpectListed, expectNotice: traps.ExpectNotice,
 	}[c.expect]
 	alarms := slices.ContainsFunc(c.leaks, func(l *leak) bool { return l.expects() == traps.ExpectAlarm })
@@ -179,13 +181,13 @@ func (c *settings) checkExpectation() error {
 		return fmt.Errorf("--expect: unknown value %q: want finding, listed, notice, each, silence or quiet", c.expect)
 	case c.untilFound && (!alarms || c.expect != expectFinding && c.expect != expectEach):
 		return errors.New("--until-found: needs --expect=finding or each and a trap that alarms")
-	case len(c.leaks) == 0 && (c.expect == expectEach || wants != "" && wants != traps.ExpectSilent):
+	case len(c.leaks) == 0 && (c.expect == expectEach || wants != ""):
 		return fmt.Errorf("--expect: %s makes no sense without a leak", c.expect)
+	case wants == "":
+		return nil
 	}
-	for _, l := range c.leaks {
-		if says := l.expects(); wants != "" && wants != says {
-			return fmt.Errorf("--expect: %s makes no sense where leakguard should be %s (--leak=%s --twin=%t)", c.expect, says, l.Name, c.twin)
-		}
+	if at := slices.IndexFunc(c.leaks, func(l *leak) bool { return l.expects() != wants }); at >= 0 {
+		return fmt.Errorf("--expect: %s makes no sense where leakguard should be %s (--leak=%s --twin=%t)", c.expect, c.leaks[at].expects(), c.leaks[at].Name, c.twin)
 	}
 	return nil
 }

@@ -55,7 +55,6 @@ func TestBadArguments(t *testing.T) {
 		{"--leak=finalizer-cycle,cleanup-holds-itself", "cannot run together"},
 		{"--leak=chan-send,lazy-informer --twin", "--twin"},
 		{"--leak=chan-send,status-later --expect=finding", "--expect"},
-		{"--leak=chan-send,select-forever --expect=silence", "--expect"},
 		{"--leak=status-later --expect=finding", "--expect"},
 		{"--leak=chan-send --expect=notice", "--expect"},
 		{"--duration=-1s", "--duration"},
