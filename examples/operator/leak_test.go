@@ -97,6 +97,8 @@ func TestNothingElseMayFire(t *testing.T) {
 		{"what a watch leaves behind", []*leak{send, watch}, part(watch, watch.controller), false},
 		{"what a watch leaves behind in another controller", []*leak{send, watch}, part(watch, send.controller), true},
 		{"a firing stranger", []*leak{send, watch}, stranger(leakguard.StateFiring), true},
+		{"a total beside leaks", []*leak{send, watch}, leakguard.Finding{State: leakguard.StateFiring, Culprit: frame.Frame{Function: "watches"}}, false},
+		{"a total beside one leak", []*leak{send}, leakguard.Finding{State: leakguard.StateFiring, Culprit: frame.Frame{Function: "watches"}}, true},
 		{"a pending stranger beside a leak", []*leak{send, watch}, stranger(leakguard.StatePending), false},
 		{"a pending stranger beside twins", []*leak{newLeak(t, "chan-send", true)}, stranger(leakguard.StatePending), true},
 	} {

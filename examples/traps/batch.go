@@ -20,8 +20,21 @@ func (t *Trap) Conflict(other *Trap) string {
 // growth, and not those that carry a small part of it.
 const heapTogether = 2
 
+// class is what traps of a batch have in common. What only its growth tells is apart from what leaves the most goroutines
+// behind, since leakguard decides about it with one dump of all goroutines, whose pause must stay within its budget.
+func (t *Trap) class() string {
+	switch {
+	case t.Grows == Heap:
+		return "heap"
+	case slices.Contains(t.Rules, "growth"):
+		return "growth"
+	}
+	return "rest"
+}
+
 // Batches splits traps into batches of at most so many, whose leaks one process can have: none is in conflict with
-// another, and leaks of memory are apart from the others and in twos. The order within a batch is that of the list.
+// another, leaks of memory are apart from the others and in twos, and what only its growth tells is apart as well. The
+// order within a batch is that of the list.
 func Batches(list []Trap, size int) [][]Trap {
 	var batches [][]Trap
 	for i := range list {
@@ -31,7 +44,7 @@ func Batches(list []Trap, size int) [][]Trap {
 			room = min(size, heapTogether)
 		}
 		fits := func(batch []Trap) bool {
-			return len(batch) < room && (batch[0].Grows == Heap) == (trap.Grows == Heap) &&
+			return len(batch) < room && batch[0].class() == trap.class() &&
 				!slices.ContainsFunc(batch, func(other Trap) bool { return trap.Conflict(&other) != "" })
 		}
 		if at := slices.IndexFunc(batches, fits); at >= 0 {
