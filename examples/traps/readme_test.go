@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write README.md from the registry")
 const intro = `# The traps
 
 Leaks that operators are known to have, each beside a clean twin that does the same work, and things that look like a leak
-and are none. ` + "`go run ./examples/operator --leak=NAME [--twin] --expect=finding|listed|notice|silence`" + ` runs any of them in a
-real operator and says what leakguard finds.
+and are none. ` + "`go run ./examples/operator --leak=NAME [--twin] --expect=each`" + ` runs any of them in a
+real operator and says what leakguard finds; several names with commas between them run in one operator.
 
 The row is that of the table of traps; a letter after it is the variant. Expected is what leakguard should say: alarm (a firing
 finding), listed (a finding that does not alarm), notice (a remark) or silent. Evidence is the rule that carries the finding;
