@@ -33,6 +33,13 @@ const (
 	// stays, but for reserveShare of the growth.
 	floorGoroutines = 10
 	reserveShare    = 0.1
+	// reserveRecords is how many records of ended goroutines each processor keeps for the next ones, in runtime.gfput, and
+	// recordBytes the size of one.
+	reserveRecords = 64
+	recordBytes    = 512
+	// keepsPace is the least growth of the last window by that of the one before, which had half the calls. What fills up slows
+	// down; a map that doubles may do so twice in one window and once in the next, which is 4/3.
+	keepsPace = 1.25
 	// heapChance is the greatest probability of the growth without a trend.
 	heapChance = 0.01
 )
@@ -105,8 +112,8 @@ type Growth struct {
 // of bytes that are alive after garbage collections. i counts the calls from 0.
 //
 // What fills up and stays is no leak: caches with a bound, pools, maps, lazy initialisation. While the heap grows the
-// function is therefore called on, with ever longer rounds, and the test fails only when it has grown in every window and is
-// growing still. A cache whose bound is beyond all these calls looks like a leak; see [Iterations].
+// function is therefore called on, with ever longer rounds, and the test fails only when it has grown in every window and
+// in the last one about as fast as before. A cache whose bound is beyond all these calls looks like a leak; see [Iterations].
 //
 // It stops the world for its collections, looks at the heap of the whole process, and so is refused in a parallel test
 // ([ErrParallel]). A failing test costs up to [DefaultHeapTime] and a last window with every allocation recorded
@@ -147,20 +154,22 @@ type heapRun struct {
 }
 
 // onlyGoroutines reports whether all that stays is the runtime's own records of goroutines, while there are not more of them
-// than before. The runtime keeps the records for the next goroutines, as many as ever ran at once.
+// than before. The runtime keeps the records for the next goroutines, as many as ever ran at once, and some more for each
+// processor, which may come to be in the calls before the allocations are recorded.
 func (h *heapRun) onlyGoroutines(g *Growth) bool {
 	if runtime.NumGoroutine() > h.goroutines+floorGoroutines {
 		return false
 	}
 	var records, others float64
 	for _, s := range g.Sites {
-		if slices.ContainsFunc(s.Stack, func(f frame.Frame) bool { return f.Function == "runtime.malg" }) {
+		if slices.ContainsFunc(s.Stack, func(f frame.Frame) bool { return f.Function == "runtime.newproc1" }) {
 			records += s.Bytes
 		} else {
 			others += s.Bytes
 		}
 	}
-	return records > 0 && others < reserveShare*g.Bytes
+	reserve := float64(reserveRecords * runtime.GOMAXPROCS(0))
+	return others < reserveShare*g.Bytes && (records > 0 || g.total[0] < reserve*recordBytes && g.total[1] < reserve)
 }
 
 func newHeapRun(c heapConfig, f func(i int)) *heapRun {
@@ -174,7 +183,9 @@ func (h *heapRun) judge() (growth Growth, leaks bool) {
 	start := time.Now()
 	n := h.config.iterations
 	h.call(n) // what is initialised lazily
+	var before Growth
 	for w := range heapWindows {
+		before = growth
 		if growth = h.window(n); !growth.rises {
 			return growth, false
 		}
@@ -183,7 +194,13 @@ func (h *heapRun) judge() (growth Growth, leaks bool) {
 		}
 		n *= 2
 	}
-	return growth, growth.total[0] >= floorBytes || growth.total[1] >= floorObjects
+	return growth, growth.goesOn(&before, 0, floorBytes) || growth.goesOn(&before, 1, floorObjects)
+}
+
+// goesOn reports whether the growth of bytes (0) or objects (1) is more than what the runtime may keep for itself, and has
+// kept pace with the number of calls since the window before.
+func (g *Growth) goesOn(before *Growth, i int, floor float64) bool {
+	return g.total[i] >= floor && g.total[i] >= keepsPace*before.total[i]
 }
 
 // call calls the function n times.
