@@ -8,13 +8,52 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/pprof"
-	"strings"
 	"testing"
 	"weak"
 )
 
-// wakeEnv makes the test binary a process that wakes a leaked goroutine: "profile" after it was called leaked, "none" without.
-const wakeEnv = "LEAKGUARD_TRAPS_WAKE"
+// dieEnv makes the test binary a process that does what may end it.
+const dieEnv = "LEAKGUARD_TRAPS_DIE"
+
+// What such a process does.
+const (
+	dieClose   = "close"   // closes a channel that a goroutine sends on
+	dieWake    = "wake"    // wakes a goroutine through a weak pointer
+	dieProfile = "profile" // does so after the profile has called it leaked
+)
+
+// die is what the process does.
+func die(how string) {
+	if how == dieClose {
+		closeUnderSender()
+		return
+	}
+	wake(how == dieProfile)
+}
+
+// dying runs such a process and gives what it printed.
+func dying(t *testing.T, how string) (out []byte, err error) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // this very binary
+	child.Env = append(os.Environ(), dieEnv+"="+how)
+	return child.CombinedOutput()
+}
+
+func closeUnderSender() {
+	c, ended := make(chan int), make(chan struct{})
+	go func() { defer close(ended); c <- 1 }()
+	for range 100 {
+		runtime.Gosched() // it parks
+	}
+	close(c)
+	<-ended
+}
+
+func TestClosePanics(t *testing.T) {
+	if out, err := dying(t, dieClose); err == nil || !bytes.Contains(out, []byte("panic: send on closed channel")) {
+		t.Errorf("got %v, want a panic:\n%s", err, firstLines(out))
+	}
+}
 
 // box holds the channel of a goroutine. The stack of the goroutine is the only one that holds the box, so that to the
 // profile it is leaked; a weak pointer reaches it all the same.
@@ -31,19 +70,16 @@ func startLeaked(done chan<- int) weak.Pointer[box] {
 
 func waitInBox(b *box) { b.done <- <-b.c }
 
-// wake is the child process of TestLeakedAndWoken.
-func wake(mode string) {
+func wake(profiled bool) {
 	done := make(chan int, 1)
 	p := startLeaked(done)
 	for range 100 {
 		runtime.Gosched() // it parks
 	}
-	if mode == "profile" {
-		var dump bytes.Buffer
-		if err := pprof.Lookup("goroutineleak").WriteTo(&dump, 2); err != nil {
+	if profiled {
+		if err := pprof.Lookup("goroutineleak").WriteTo(io.Discard, 2); err != nil {
 			panic(err)
 		}
-		fmt.Println("called leaked:", strings.Contains(dump.String(), "waitInBox"))
 	}
 	b := p.Value()
 	b.c <- 1
@@ -52,17 +88,15 @@ func wake(mode string) {
 }
 
 func TestLeakedAndWoken(t *testing.T) {
-	for _, mode := range []string{"none", "profile"} {
-		if mode == "profile" && pprof.Lookup("goroutineleak") == nil {
+	for _, how := range []string{dieWake, dieProfile} {
+		if how == dieProfile && pprof.Lookup("goroutineleak") == nil {
 			continue // this runtime has no such profile, and so no such danger
 		}
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // this very binary
-		child.Env = append(os.Environ(), wakeEnv+"="+mode)
-		out, err := child.CombinedOutput()
+		out, err := dying(t, how)
 		killed := err != nil && bytes.Contains(out, []byte("bad g->status in ready"))
 		woken := err == nil && bytes.Contains(out, []byte("woken"))
-		if (mode == "profile") != killed || (mode == "none") != woken {
-			t.Errorf("%s: %v:\n%s", mode, err, firstLines(out))
+		if (how == dieProfile) != killed || (how == dieWake) != woken {
+			t.Errorf("%s: %v:\n%s", how, err, firstLines(out))
 		}
 	}
 }

@@ -197,23 +197,6 @@ func TestParkedStackIsScanned(t *testing.T) {
 	group.Wait()
 }
 
-func claimSends(c chan<- int, panicked chan<- any) {
-	defer func() { panicked <- recover() }()
-	c <- 1
-}
-
-func TestClosePanics(t *testing.T) {
-	c, panicked := make(chan int), make(chan any, 1)
-	go claimSends(c, panicked)
-	dumpWith(t, 1, func(block string) bool {
-		return strings.Contains(block, " [chan send") && strings.Contains(block, "claimSends(")
-	})
-	close(c)
-	if v := <-panicked; v == nil || !strings.Contains(fmt.Sprint(v), "send on closed channel") {
-		t.Errorf("recovered %v, want a send on a closed channel", v)
-	}
-}
-
 // ring is an object that may hold itself or another.
 type ring struct {
 	next *ring

@@ -40,6 +40,14 @@ not compile. ` + "`go test ./examples/traps -run TEST`" + ` shows each.
 |---|---|---|---|
 `
 
+const load = `
+## Under load
+
+A thousand events a second, handled by ` + "`go handler()`" + ` and by a workqueue of sixteen workers, with a call behind them that takes
+sixteen at a time: ` + "`go test ./examples/traps -run '^$' -bench Load -benchtime 5s`" + ` prints the mean latency, the one of the slowest
+event in a hundred, and how many goroutines there were at once. A queue holds each object once, however many events it has.
+`
+
 func readme() string {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -53,6 +61,7 @@ func readme() string {
 	for _, c := range claims() {
 		b.WriteString("| " + c.row + " | " + strings.ReplaceAll(c.claim, "|", `\|`) + " | " + strings.ReplaceAll(c.truth, "|", `\|`) + " | " + c.testName() + " |\n")
 	}
+	b.WriteString(load)
 	return b.String()
 }
 

@@ -21,8 +21,8 @@ import (
 // itself.
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv(wakeEnv); mode != "" {
-		wake(mode)
+	if how := os.Getenv(dieEnv); how != "" {
+		die(how)
 		return
 	}
 	runtime.MemProfileRate = 4 << 10 // some of the traps leave little behind
