@@ -164,6 +164,7 @@ func TestLoad(t *testing.T) {
 	}
 	meanStarted, p99Started := started.summary()
 	meanQueue, p99Queue := queue.summary()
+	t.Logf("mean, p99, goroutines: go handler() %v, %v, %d; workqueue %v, %v, %d", meanStarted, p99Started, started.peak, meanQueue, p99Queue, queue.peak)
 	if meanStarted < 2*meanQueue || p99Started < 2*p99Queue {
 		t.Errorf("go handler() takes %v and %v for one of a hundred, a workqueue %v and %v: want twice as long or more", meanStarted, p99Started, meanQueue, p99Queue)
 	}
