@@ -102,7 +102,7 @@ func newManager(c *settings, server *apiserver.Server) (*leakguard.Manager, erro
 		RenewDeadline:                 new(60 * time.Second), // an API server that restarts must not cost the leader its place
 		// More than one operator may live in the process of a test.
 		Controller: controllerconfig.Controller{SkipNameValidation: new(true)},
-	}, leakguard.Options{Scale: c.scale})
+	}, leakguard.Options{Scale: c.scale, Budget: leakguard.Budget{Pause: c.maxPause}})
 }
 
 // run adds the controllers and the load, starts everything and waits for the end.

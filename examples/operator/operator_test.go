@@ -149,7 +149,7 @@ func batches(twins bool, which func(*traps.Trap) bool) []string {
 		for _, t := range batch {
 			names = append(names, t.Name)
 		}
-		out = append(out, "--expect=each --leak="+strings.Join(names, ","))
+		out = append(out, "--expect=each --max-pause=-1s --leak="+strings.Join(names, ","))
 	}
 	return out
 }

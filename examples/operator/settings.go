@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakguard/leakguard/examples/operator/apiserver"
 	"github.com/leakguard/leakguard/examples/traps"
+	"github.com/leakguard/leakguard/leakguard"
 )
 
 // defaultMetrics is taken when it is free, and another port when it is not.
@@ -44,6 +45,7 @@ type settings struct {
 	objects     int
 	untilFound  bool
 	peers       bool
+	maxPause    time.Duration
 	expect      string
 	metrics     string
 	outage      time.Duration
@@ -66,6 +68,7 @@ func (c *settings) flags() (set *flag.FlagSet, api *string) {
 	set.IntVar(&c.objects, "objects", 0, "how many Apps more are all created, then all updated, then all deleted, once")
 	set.StringVar(&c.expect, "expect", "", "fail unless leakguard says this: `finding` (the trap's own, firing, and nothing else), listed (the trap's own, not firing), notice (a remark about it), each (of each trap what --list says, of a twin nothing, and nothing else), silence (nothing pending or firing, samples and reconciles in time), or quiet (silence, but for the reconciles, which a standby has none of)")
 	set.BoolVar(&c.untilFound, "until-found", false, "end as soon as leakguard has said what --expect=finding or each asks for, of which one alarm must be a part")
+	set.DurationVar(&c.maxPause, "max-pause", leakguard.DefaultPause, "how long leakguard may stop the world for one dump; negative means no bound, for machines that are busy with other things and processes that leak many things at once")
 	set.BoolVar(&c.peers, "peers", false, "at the end ask goleak and the runtime's goroutineleak profile about each trap too")
 	set.StringVar(&c.metrics, "metrics-bind-address", defaultMetrics, "where to serve metrics and the debug page; 0 means nowhere; the default gives way when it is in use")
 	set.DurationVar(&c.outage, "api-outage", 0, "take the API server away for so long, once, after a sixth of the duration")

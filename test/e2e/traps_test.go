@@ -49,7 +49,7 @@ func batches(twins bool, flags string, which func(*traps.Trap) bool) []string {
 		for i := range batch {
 			names = append(names, batch[i].Name)
 		}
-		out = append(out, "--scale=0.05 --expect=each "+flags+" --leak="+strings.Join(names, ","))
+		out = append(out, "--scale=0.05 --max-pause=-1s --expect=each "+flags+" --leak="+strings.Join(names, ","))
 	}
 	return out
 }
