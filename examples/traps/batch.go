@@ -1,6 +1,9 @@
 package traps
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Conflict says why two traps cannot leak in one process and be told apart, or "" when they can. Twins never are in each
 // other's way.
@@ -32,10 +35,20 @@ func (t *Trap) class() string {
 	return "rest"
 }
 
+// order is larger for what comes first.
+func (t *Trap) order() int {
+	if t.Grows == Heap {
+		return 1
+	}
+	return 0
+}
+
 // Batches splits traps into batches of at most so many, whose leaks one process can have: none is in conflict with
-// another, leaks of memory are apart from the others and in twos, and what only its growth tells is apart as well. The
-// order within a batch is that of the list.
+// another, leaks of memory are apart from the others and in twos, and what only its growth tells is apart as well. Those of
+// memory come first, since they take the longest to find; else the order is that of the list, which stays as it is.
 func Batches(list []Trap, size int) [][]Trap {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Trap) int { return cmp.Compare(b.order(), a.order()) })
 	var batches [][]Trap
 	for i := range list {
 		trap := &list[i]

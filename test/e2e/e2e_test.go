@@ -156,11 +156,9 @@ func (f fleet) expectAll(t *testing.T, runs ...string) {
 func TestOnARealAPIServer(t *testing.T) {
 	needAssets(t)
 	// After an outage of 20 seconds the watches of client-go may stay away for up to another minute.
-	fleet{binary: paths.operator, api: "envtest", atOnce: 3}.expectAll(t,
+	fleet{binary: paths.operator, api: "envtest", atOnce: 2}.expectAll(t,
 		"--leak=none --expect=silence --duration=180s --api-outage=20s",
 		"--leak=reconcile-goroutine --expect=finding --duration=50s",
-		"--leak=reconcile-goroutine --twin --expect=silence --duration=40s",
-		"--leak=lazy-informer --expect=silence --duration=40s",
 	)
 }
 

@@ -31,7 +31,7 @@ func TestTraps(t *testing.T) {
 			for i, args := range runs {
 				own = append(own, fmt.Sprintf("%s --namespace=%s-%d", args, strings.ReplaceAll(toolchain, ".", "-"), i))
 			}
-			fleet{binary: binary, api: "kubeconfig", environment: []string{"KUBECONFIG=" + file}, atOnce: 3}.expectAll(t, own...)
+			fleet{binary: binary, api: "kubeconfig", environment: []string{"KUBECONFIG=" + file}, atOnce: 6}.expectAll(t, own...)
 		})
 	}
 }
