@@ -1,14 +1,13 @@
 package e2e_test
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/leakguard/leakguard/examples/operator/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -41,9 +40,15 @@ func writeKubeconfig(t *testing.T, env *envtest.Environment, host string) string
 	if err != nil {
 		t.Fatal(err)
 	}
-	data = bytes.ReplaceAll(data, []byte(user.Config().Host), []byte(host))
+	file, err := clientcmd.Load(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range file.Clusters {
+		c.Server = host
+	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err = os.WriteFile(path, data, 0o600); err != nil {
+	if err = clientcmd.WriteToFile(*file, path); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -108,8 +109,11 @@ func TestSoak(t *testing.T) {
 	length, scale := soakSettings(t)
 	s := &soak{t: t, server: startRestartable(t)}
 	cfg := s.server.env.Config
-	s.proxy = newProxy(t, strings.TrimPrefix(strings.TrimPrefix(cfg.Host, "https://"), "http://"))
-	var err error
+	address, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.proxy = newProxy(t, address.Host)
 	if s.client, err = client.New(cfg, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
