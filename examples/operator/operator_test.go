@@ -176,7 +176,7 @@ func TestOperatorFindsEachLeak(t *testing.T) {
 	timed := func(unscaled time.Duration) string {
 		return fmt.Sprintf(" --scale=%v --duration=%v", scale, time.Duration(scale*float64(unscaled)))
 	}
-	find := " --until-found" + timed(50*time.Minute)
+	find := " --until-found" + timed(time.Hour)
 	runs := []string{"--leak=chan-send --expect=finding" + find, "--leak=event-handlers --expect=finding" + find}
 	for _, args := range batches(false, func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }) {
 		runs = append(runs, args+find)

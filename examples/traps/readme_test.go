@@ -3,6 +3,7 @@ package traps_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,11 +24,13 @@ real operator and says what leakguard finds; several names with commas between t
 The row is that of the table of traps; a letter after it is the variant. Expected is what leakguard should say: alarm (a firing
 finding), listed (a finding that does not alarm), notice (a remark) or silent. Evidence is the rule that carries the finding;
 where leakguard does something else today, it says what.
+`
 
-This file is written from the registry: ` + "`go test ./examples/traps -run TestReadme -update`" + `.
+const tableHead = `
+This file is written from the registry and results.json: ` + "`go test ./examples/traps -run TestReadme -update`" + `.
 
-| Trap | Row | Truth | Grows | Expected | Evidence | What happens |
-|---|---|---|---|---|---|---|
+| Trap | Row | Truth | Grows | Expected | Evidence | Found | Leaks | Counted | goleak | goroutineleak | What happens |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 `
 
 const claimsIntro = `
@@ -48,14 +51,16 @@ sixteen at a time: ` + "`go test ./examples/traps -run '^$' -bench Load -benchti
 event in a hundred, and how many goroutines there were at once. A queue holds each object once, however many events it has.
 `
 
-func readme() string {
+func readme(r *results) string {
 	var b strings.Builder
-	b.WriteString(intro)
+	b.WriteString(intro + r.intro() + tableHead)
 	for _, t := range traps.All() {
 		title := strings.TrimPrefix(t.Title, "no leak: ")
-		b.WriteString("| " + strings.Join([]string{
-			"`" + t.Name + "`", orDash(t.Row), truth(&t), orDash(string(t.Grows)), string(t.Expect), evidence(&t), strings.ReplaceAll(title, "|", `\|`),
-		}, " | ") + " |\n")
+		cells := slices.Concat(
+			[]string{"`" + t.Name + "`", orDash(t.Row), truth(&t), orDash(string(t.Grows)), string(t.Expect), evidence(&t)},
+			r.columns(&t), []string{strings.ReplaceAll(title, "|", `\|`)},
+		)
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
 	b.WriteString(claimsIntro)
 	for _, c := range claims() {
@@ -93,8 +98,9 @@ func orDash(s string) string {
 
 func TestReadme(t *testing.T) {
 	t.Parallel()
+	results := readResults(t)
 	if *update {
-		if err := os.WriteFile("README.md", []byte(readme()), 0o644); err != nil { //nolint:gosec // it is there to be read
+		if err := os.WriteFile("README.md", []byte(readme(results)), 0o644); err != nil { //nolint:gosec // it is there to be read
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +108,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(readme(), strings.ReplaceAll(string(have), "\r\n", "\n")); diff != "" {
+	if diff := cmp.Diff(readme(results), strings.ReplaceAll(string(have), "\r\n", "\n")); diff != "" {
 		t.Errorf("README.md is stale; -update writes it anew:\n%s", diff)
 	}
 }

@@ -17,7 +17,7 @@ const perProcess = 12
 func TestTraps(t *testing.T) {
 	_, file := kubeconfig(t)
 	runs := slices.Concat(
-		batches(false, "--until-found --duration=150s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }),
+		batches(false, "--until-found --duration=180s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }),
 		batches(false, "--duration=45s", func(t *traps.Trap) bool { return t.Expect != traps.ExpectAlarm }),
 		batches(true, "--twin --duration=45s", func(t *traps.Trap) bool { return t.Twin != nil }),
 	)
