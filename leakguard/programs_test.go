@@ -143,7 +143,7 @@ func leakPoll(ctx context.Context) {
 
 // benign are programs that only look like leaks.
 func benign() []program {
-	return slices.Concat(benignReconciles(), benignBackground(), benignLibraries())
+	return slices.Concat(benignReconciles(), benignBackground(), benignLibraries(), benignLazily(), benignClients())
 }
 
 func benignReconciles() []program {

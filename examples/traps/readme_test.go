@@ -48,7 +48,8 @@ const load = `
 
 A thousand events a second, handled by ` + "`go handler()`" + ` and by a workqueue of sixteen workers, with a call behind them that takes
 sixteen at a time: ` + "`go test ./examples/traps -run '^$' -bench Load -benchtime 5s`" + ` prints the mean latency, the one of the slowest
-event in a hundred, and how many goroutines there were at once. A queue holds each object once, however many events it has.
+event in a hundred, and how many goroutines there were at once: 880 ms, 1717 ms and 1355 against 85 ms, 150 ms and 16 on two
+busy cores. A queue holds each object once, however many events it has.
 `
 
 func readme(r *results) string {
