@@ -41,7 +41,7 @@ func newDetector(o *Options) *Detector {
 	return &Detector{
 		timing: t, main: o.MainModule,
 		orphans: newOrphanTable(t, o.MainModule), growth: newGrowthTable(t, o.MainModule),
-		accounts: accounts{byKey: map[accountKey]*account{}}, resources: newResourceTable(o.Scale),
+		accounts: accounts{byKey: map[accountKey]*account{}}, resources: newResourceTable(t),
 		stuck: newStuckTable(t, o.MainModule), proofs: proofs{byKey: map[placeKey]*proof{}}, hung: newHungTable(t, o.MainModule), tracks: map[string]*track{},
 		naming: newNaming(o.Rules, o.MainModule),
 	}
@@ -72,7 +72,7 @@ func (d *Detector) Step(ev Evidence) []Finding {
 func (d *Detector) NeedsDump() bool { return d.wantDump }
 
 // NeedsHeaps reports whether heap profiles, handed in with the next Evidence, would name the sites of a growing heap.
-func (d *Detector) NeedsHeaps() bool { return d.resources.wantHeaps }
+func (d *Detector) NeedsHeaps() bool { return d.resources.heap.wanted }
 
 // Orphans gives how many goroutines of ended reconciles the last tick saw, and how many found no room in the table.
 func (d *Detector) Orphans() (alive int, dropped uint64) { return d.orphans.total, d.orphans.dropped }

@@ -27,8 +27,10 @@
 //   - accounting: what a probe knows to be lost, at the second scan;
 //   - in-flight: a reconcile that has not returned for twenty minutes and three times as long as any before;
 //   - lock-wait: the same goroutines in a lock for minutes; waits-forever: select without cases, born again and again;
-//   - heap-growth: the live heap after collections rises, with the sites that carry it; counter: finalizers that wait, file
-//     descriptors, threads and counts of probes that grow without what explains them;
+//   - heap-growth: the live heap after collections rises, with the sites that carry it: listed until those have gained 16 MiB, or
+//     a sixteenth of the memory limit if that is less, unless the limit will be reached within a day;
+//   - counter: finalizers that wait, file descriptors, threads and counts of probes that grow without what explains them; how
+//     many goroutines are created a minute is listed when it climbs and reconciles do not;
 //   - unreachable: the runtime's own proof, with [Options].Proof.
 //
 // Several rules about one culprit make one [Finding]. It goes from pending to firing, and is resolved when nothing of it
@@ -52,7 +54,7 @@
 //
 // Labels do not reach callbacks of [time.AfterFunc], jobs handed to a worker pool that is already running, finalizers, and
 // work after the user's own [pprof.Do] with a context that does not descend from the reconcile's; the growth rule covers
-// them, without a controller's name. One leaked goroutine held by a global, a leak with a bound and rare bursts look like a
+// them, without a controller's name, and a callback that ends at once shows only in how many goroutines are created. One leaked goroutine held by a global, a leak with a bound and rare bursts look like a
 // lazy singleton, a cache or a pool: they are listed. An endless ramp of idle sessions, a pool that keeps growing and a table
 // that fills slowly look like a leak and may be called a likely one.
 package leakguard

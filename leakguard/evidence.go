@@ -42,6 +42,8 @@ type Load struct {
 	Known bool
 	// QueueDepth is how many requests wait in all workqueues.
 	QueueDepth float64
+	// Reconciles counts the reconciles of instrumented controllers that have begun so far; it is known at all times.
+	Reconciles uint64
 	// QueueSeconds and ReconcileSeconds are the mean time that a request of the last tick waited, and that a reconcile took.
 	QueueSeconds, ReconcileSeconds float64
 }

@@ -132,6 +132,9 @@ func (s *sampler) evidence(ctx context.Context) (ev Evidence, ok bool) {
 		ev.DumpRefused = ev.Dump == nil
 	}
 	s.governor.measure(levelMetrics, func() int { ev.Load = s.load.read(ev.At); return 0 })
+	for _, st := range process.scopes.Stats(nil) {
+		ev.Load.Reconciles += st.Begun
+	}
 	s.heapProfiles(&ev)
 	s.proof(&ev)
 	return ev, true

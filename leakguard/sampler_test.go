@@ -43,7 +43,7 @@ func TestHeapProfilesAreKeptWhenWanted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := testSampler(t, Options{CaptureDir: dir})
-	s.detector.resources.wantHeaps = true
+	s.detector.resources.heap.wanted = true
 	ev := Evidence{At: time.Now()}
 	s.heapProfiles(&ev)
 	ev.At = ev.At.Add(time.Minute)

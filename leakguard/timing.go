@@ -40,6 +40,8 @@ type timing struct {
 	recheck                            time.Duration // how long the verdict of a dump holds
 	heapEvery                          time.Duration // between two heap profiles
 	proofEvery                         time.Duration // between two leak profiles
+	warmUp, limitSoon                  time.Duration // see allowance.go
+	creation                           time.Duration // over which goroutines created are counted
 }
 
 // newTiming scales the defaults. The minute of "at least one completed tick" is in health.go.
@@ -54,5 +56,6 @@ func newTiming(o *Options) timing {
 		fresh: scaled(2 * time.Minute), memory: scaled(30 * time.Minute),
 		quiet: scaled(time.Minute), resolve: scaled(5 * time.Minute), keep: scaled(time.Hour), recheck: scaled(time.Minute), hung: scaled(10 * time.Minute),
 		heapEvery: scaled(5 * time.Minute), proofEvery: scaled(10 * time.Minute),
+		warmUp: scaled(warmUp), limitSoon: scaled(limitSoon), creation: scaled(time.Minute),
 	}
 }

@@ -59,7 +59,7 @@ func (tr *track) take(s *signal, now time.Time) {
 	switch {
 	case s.level == levelFiring:
 		f.State = StateFiring
-	case f.State == StateResolved, s.level == levelPending:
+	case s.level == levelPending:
 		f.State = StatePending
 	case f.State != StatePending:
 		f.State = StateListed
@@ -73,9 +73,10 @@ func (tr *track) take(s *signal, now time.Time) {
 	}
 }
 
-// severityOf is critical for piles that will not take long to bring the process down, and warning for the rest.
+// severityOf is critical for what will not take long to bring the process down, and warning for the rest.
 func severityOf(s *signal) stackmatch.Severity {
-	if s.count >= pile || s.perHour >= 10*pile {
+	piles := s.rule != ruleHeap && (s.count >= pile || s.perHour >= 10*pile) // bytes are no pile
+	if piles || s.soon {
 		return stackmatch.SeverityCritical
 	}
 	return stackmatch.SeverityWarning

@@ -10,7 +10,6 @@ func rearmingTimer() Trap {
 	return Trap{
 		Name: "rearming-timer", Row: "S1-01b", Expect: ExpectListed, Grows: Counted,
 		Rules:   []string{"counter"},
-		Gap:     "nothing in 150 seconds at --scale=0.05",
 		Title:   "Reconcile starts a time.AfterFunc that starts itself again for ever",
 		Culprit: Site{Function: "goroutines created a minute"},
 		Leak:    withLife(leakRearmingTimer),

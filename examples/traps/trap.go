@@ -73,6 +73,9 @@ type Trap struct {
 	Rules []string `json:"rules,omitempty"`
 	// Gap says what leakguard does instead of what is expected; empty when it does what is expected.
 	Gap string `json:"gap,omitempty"`
+	// Leaves is how many bytes of heap a rollout leaves behind at least, at an Env.Scale of 0.05; 0 stands for 256 KiB where Grows
+	// is Heap.
+	Leaves int64 `json:"-"`
 	// Also are functions that other findings about the same leak may name: library code whose goroutines it leaves behind.
 	Also []string `json:"also,omitempty"`
 	// Alone says what it does to the whole process, so that no other trap can leak beside it; empty when it does nothing.

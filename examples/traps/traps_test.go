@@ -209,7 +209,7 @@ func TestCulpritsAreInTheHeap(t *testing.T) {
 	grown := func(start traps.Start, function string) int64 {
 		life, end := context.WithCancel(t.Context())
 		defer end()
-		work, err := start(life, traps.Env{})
+		work, err := start(life, traps.Env{Scale: 0.05})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,15 +232,18 @@ func TestCulpritsAreInTheHeap(t *testing.T) {
 			continue
 		}
 		t.Run(trap.Name, func(t *testing.T) {
-			const mib = 1 << 20
-			if got := grown(trap.Leak, trap.Culprit.Function); got < 4*mib {
-				t.Errorf("%d rollouts left %d bytes behind, want 4 MiB or more", rollouts, got)
+			want := int64(rollouts * 256 << 10)
+			if trap.Leaves > 0 {
+				want = rollouts * trap.Leaves
+			}
+			if got := grown(trap.Leak, trap.Culprit.Function); got < want {
+				t.Errorf("%d rollouts left %d bytes behind, want %d or more", rollouts, got, want)
 			}
 			if trap.Twin == nil {
 				return
 			}
-			if got := grown(trap.Twin, trap.Culprit.Function); got > mib {
-				t.Errorf("the twin left %d bytes behind after %d rollouts, want less than 1 MiB", got, rollouts)
+			if got := grown(trap.Twin, trap.Culprit.Function); got > want/4 {
+				t.Errorf("the twin left %d bytes behind after %d rollouts, want less than %d", got, rollouts, want/4)
 			}
 		})
 	}
