@@ -54,7 +54,8 @@
 //
 // Labels do not reach callbacks of [time.AfterFunc], jobs handed to a worker pool that is already running, finalizers, and
 // work after the user's own [pprof.Do] with a context that does not descend from the reconcile's; the growth rule covers
-// them, without a controller's name, and a callback that ends at once shows only in how many goroutines are created. One leaked goroutine held by a global, a leak with a bound and rare bursts look like a
-// lazy singleton, a cache or a pool: they are listed. An endless ramp of idle sessions, a pool that keeps growing and a table
-// that fills slowly look like a leak and may be called a likely one.
+// them, without a controller's name, and a callback that ends at once shows only in how many goroutines are created. One
+// leaked goroutine held by a global, a leak with a bound and rare bursts look like a lazy singleton, a cache or a pool: they
+// are listed. An endless ramp of idle sessions, a pool that keeps growing and a table that fills slowly look like a leak and
+// may be called a likely one.
 package leakguard

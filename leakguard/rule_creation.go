@@ -56,8 +56,8 @@ type creationMean struct {
 
 func newCreation(t timing) *creation {
 	c := &creation{timing: t}
-	for i, minutes := range []time.Duration{1, 6, 60} {
-		c.levels[i].span = minutes * t.creation
+	for i, minutes := range []float64{1, 6, 60} {
+		c.levels[i].span = time.Duration(minutes * float64(t.creation))
 	}
 	return c
 }
