@@ -13,8 +13,8 @@ import (
 // The leaks of this file leave some hundred bytes at a time, which is worth a line and no alarm for as long as they have not come to
 // more than 16 MiB. Where leakguard's intervals are shortened, as many more are made as fit into them.
 const (
-	smallLeak   = 6 << 10 // bytes that a rollout leaves behind in an operator with the intervals of the library
-	usualScale  = 0.05    // of a run that is over in minutes
+	smallLeak   = 5600 // bytes that a rollout leaves behind in an operator with the intervals of the library
+	usualScale  = 0.05 // of a run that is over in minutes
 	smallLeaves = smallLeak / usualScale / 2
 )
 
