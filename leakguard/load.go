@@ -20,6 +20,8 @@ type loadReader struct {
 	waited   mean
 	took     mean
 	answer   chan []*dto.MetricFamily // of a gathering under way; nil when there is none
+
+	controllers map[string]bool // the names of all that have started in the process
 }
 
 // gathererOf gives what to gather from: the registry that the guard registers in, if it can, else controller-runtime's.
@@ -82,6 +84,8 @@ func (l *loadReader) read(now time.Time) Load {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			switch f.GetName() {
+			case "controller_runtime_max_concurrent_reconciles":
+				l.noteController(m)
 			case "workqueue_depth":
 				load.Known = true
 				load.QueueDepth += m.GetGauge().GetValue()
@@ -97,4 +101,16 @@ func (l *loadReader) read(now time.Time) Load {
 	load.QueueSeconds, load.ReconcileSeconds = l.waited.since(waited.sum, waited.count), l.took.since(took.sum, took.count)
 	l.last = load
 	return load
+}
+
+// noteController remembers the name of a controller, which controller-runtime labels a metric of each with.
+func (l *loadReader) noteController(m *dto.Metric) {
+	for _, label := range m.GetLabel() {
+		if label.GetName() == "controller" {
+			if l.controllers == nil {
+				l.controllers = map[string]bool{}
+			}
+			l.controllers[label.GetValue()] = true
+		}
+	}
 }

@@ -58,7 +58,8 @@ func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager,
 }
 
 // Setup gives a manager that exists a guard, its debug page and its health check. Call it before the manager starts.
-// Controllers are not instrumented: wrap their reconcilers with [Reconciler], or use [NewManager].
+// Controllers are not instrumented, and reported so: wrap their reconcilers with [Reconciler] under the controllers' names,
+// or use [NewManager].
 func Setup(mgr manager.Manager, options Options) (*Guard, error) {
 	g := New(options)
 	if g.err != nil {

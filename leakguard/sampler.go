@@ -266,6 +266,11 @@ func (s *sampler) controllers() []ControllerReport {
 		}
 	}
 	s.guard.mu.Unlock()
+	for name := range s.load.controllers { // also of a manager that nobody has wrapped
+		if byName[name] == nil {
+			byName[name] = &ControllerReport{Name: name}
+		}
+	}
 	for name, c := range byName {
 		c.Orphans, c.Breaker = orphans[name], s.guard.breakers.state(name)
 	}
