@@ -75,7 +75,7 @@ func apply(t *testing.T, c client.Client, text string) map[string]string {
 	t.Helper()
 	uids := map[string]string{}
 	var above []metav1.OwnerReference
-	for _, part := range strings.SplitSeq(text, "\n---\n") {
+	for part := range strings.SplitSeq(text, "\n---\n") {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(part), &o.Object); err != nil {
 			t.Fatal(err)
