@@ -12,7 +12,8 @@
 //
 //	mgr, err := leakguard.NewManager(cfg, ctrl.Options{}, leakguard.Options{})
 //
-// [Setup] does the same for a manager that exists, but for the controllers; wrap those with [Reconciler].
+// [Setup] does the same for a manager that exists, but for the controllers; wrap those with [Reconciler]. The
+// report names those that are not.
 //
 // # Evidence
 //
