@@ -99,6 +99,7 @@ func runAll(t *testing.T, runs ...string) []outcome {
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()
 			outcomes[i] = outcome{args, stdout.String(), stderr.String(), err}
+			t.Logf("ended (error %v): %s", err, args) // progress, where this takes an hour
 		})
 	}
 	group.Wait()

@@ -15,8 +15,7 @@ import (
 // kubeconfig starts a kube-apiserver and gives a kubeconfig file for it.
 func kubeconfig(t *testing.T) (*rest.Config, string) {
 	t.Helper()
-	needAssets(t)
-	env := &envtest.Environment{BinaryAssetsDirectory: paths.assets}
+	env := &envtest.Environment{BinaryAssetsDirectory: needAssets(t)}
 	cfg, err := env.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +55,7 @@ func writeKubeconfig(t *testing.T, env *envtest.Environment, host string) string
 
 // Two replicas on one cluster: the leader does the work, and the standby is watched all the same.
 func TestLeaderAndStandby(t *testing.T) {
+	t.Parallel()
 	cfg, file := kubeconfig(t)
 	environment := []string{"KUBECONFIG=" + file}
 	args := []string{"--api=auto", "--leak=none", "--leader-elect", "--duration=30s", "--metrics-bind-address=0"}

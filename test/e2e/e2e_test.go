@@ -25,8 +25,8 @@ import (
 
 // These tests run real programs and need real time: what leakguard looks for are leaks that persist.
 
-// paths are the folder of what is built here, the operator's binary in it, and the folder of kube-apiserver and etcd.
-var paths struct{ dir, operator, assets string }
+// paths are the folder of what is built here and the operator's binary in it.
+var paths struct{ dir, operator string }
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -57,17 +57,17 @@ func buildOperator(ctx context.Context, toolchain string) (string, error) {
 	return binary, nil
 }
 
+// assets gives the folder of kube-apiserver and etcd, after they were built if they had to be.
+var assets = sync.OnceValues(func() (string, error) { return e2e.Assets(context.Background(), "..") })
+
 // needAssets gives a real API server to the runs of a test.
-func needAssets(t *testing.T) {
+func needAssets(t *testing.T) (dir string) {
 	t.Helper()
-	if paths.assets != "" {
-		return
-	}
-	dir, err := e2e.Assets(t.Context(), "..")
+	dir, err := assets()
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths.assets = dir
+	return dir
 }
 
 // result is the part of the operator's JSON that is looked at.
@@ -98,7 +98,7 @@ type run struct {
 func start(t *testing.T, binary string, environment []string, args ...string) *run {
 	t.Helper()
 	r := &run{cmd: exec.CommandContext(t.Context(), binary, append(args, "--json")...)}
-	r.cmd.Env = append(os.Environ(), "KUBECONFIG=", "KUBEBUILDER_ASSETS="+paths.assets)
+	r.cmd.Env = append(os.Environ(), "KUBECONFIG=", "KUBEBUILDER_ASSETS=")
 	r.cmd.Env = append(r.cmd.Env, environment...)
 	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(os.Interrupt) }
 	r.cmd.WaitDelay = time.Minute
@@ -154,9 +154,10 @@ func (f fleet) expectAll(t *testing.T, runs ...string) {
 }
 
 func TestOnARealAPIServer(t *testing.T) {
-	needAssets(t)
+	t.Parallel()
+	environment := []string{"KUBEBUILDER_ASSETS=" + needAssets(t)}
 	// After an outage of 20 seconds the watches of client-go may stay away for up to another minute.
-	fleet{binary: paths.operator, api: "envtest", atOnce: 2}.expectAll(t,
+	fleet{binary: paths.operator, api: "envtest", environment: environment, atOnce: 2}.expectAll(t,
 		"--leak=none --expect=silence --duration=180s --api-outage=20s",
 		"--leak=reconcile-goroutine --expect=finding --duration=50s",
 	)

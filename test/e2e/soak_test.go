@@ -44,13 +44,12 @@ type restartable struct {
 
 func startRestartable(t *testing.T) *restartable {
 	t.Helper()
-	needAssets(t)
-	dir := t.TempDir()
-	r := &restartable{env: &envtest.Environment{BinaryAssetsDirectory: paths.assets}, pidFile: filepath.Join(dir, "pid")}
+	dir, binaries := t.TempDir(), needAssets(t)
+	r := &restartable{env: &envtest.Environment{BinaryAssetsDirectory: binaries}, pidFile: filepath.Join(dir, "pid")}
 	api := r.env.ControlPlane.GetAPIServer()
 	api.CertDir = filepath.Join(dir, "certificates") // a folder of our own outlives a stop
 	api.Path = filepath.Join(dir, "kube-apiserver.sh")
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nexec %s \"$@\"\n", r.pidFile, filepath.Join(paths.assets, "kube-apiserver"))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nexec %s \"$@\"\n", r.pidFile, filepath.Join(binaries, "kube-apiserver"))
 	if err := errors.Join(os.Mkdir(api.CertDir, 0o700), os.WriteFile(api.Path, []byte(script), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +105,7 @@ type soak struct {
 // TestSoak runs two replicas of a clean operator while 2,000 custom resources are created, updated and deleted by each
 // leader, connections are cut, the API server is killed and started again, and leaders go and come: leakguard is silent.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	length, scale := soakSettings(t)
 	s := &soak{t: t, server: startRestartable(t)}
 	cfg := s.server.env.Config
@@ -153,13 +153,18 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func (s *soak) cut() { s.cuts += s.proxy.cut() }
+func (s *soak) cut() {
+	n := s.proxy.cut()
+	s.cuts += n
+	s.t.Logf("cut %d connections", n)
+}
 
 func (s *soak) restart() {
 	if err := s.server.restart(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.restarts++
+	s.t.Log("the API server is back")
 }
 
 // change ends the leader; the standby takes its place and gets a standby of its own.
@@ -170,6 +175,7 @@ func (s *soak) change() {
 	s.eventually("another leader", func() bool { return s.transitions() > before })
 	s.replicas = append(s.replicas, s.start())
 	s.changes++
+	s.t.Log("another leader")
 }
 
 // end interrupts a replica, and wants it to have been silent.
@@ -188,6 +194,7 @@ func (s *soak) end(r *run) {
 	for _, c := range res.Report.Controllers {
 		s.reconciles += c.Reconciles
 	}
+	s.t.Logf("a replica ends after %.0f s: %d Apps created, %d updated, %d deleted", res.Seconds, res.Objects.Created, res.Objects.Updated, res.Objects.Deleted)
 	s.created, s.updated, s.deleted = s.created+res.Objects.Created, s.updated+res.Objects.Updated, s.deleted+res.Objects.Deleted
 }
 
