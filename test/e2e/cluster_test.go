@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// kubeconfig starts a kube-apiserver and gives a kubeconfig file for it.
-func kubeconfig(t *testing.T) (*rest.Config, string) {
+// cluster starts a kube-apiserver and gives a kubeconfig file for it.
+func cluster(t *testing.T) (*rest.Config, string) {
 	t.Helper()
 	env := &envtest.Environment{BinaryAssetsDirectory: needAssets(t)}
 	cfg, err := env.Start()
@@ -56,7 +56,7 @@ func writeKubeconfig(t *testing.T, env *envtest.Environment, host string) string
 // Two replicas on one cluster: the leader does the work, and the standby is watched all the same.
 func TestLeaderAndStandby(t *testing.T) {
 	t.Parallel()
-	cfg, file := kubeconfig(t)
+	cfg, file := cluster(t)
 	environment := []string{"KUBECONFIG=" + file}
 	args := []string{"--api=auto", "--leak=none", "--leader-elect", "--duration=30s", "--metrics-bind-address=0"}
 	runs := []*run{start(t, paths.operator, environment, args...), start(t, paths.operator, environment, args...)}

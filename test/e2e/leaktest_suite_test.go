@@ -29,7 +29,7 @@ func TestLeaktestSuite(t *testing.T) {
 	if out, err := exec.CommandContext(context.Background(), "go", "test", "-c", "-o", binary, leaktestSuite).CombinedOutput(); err != nil {
 		t.Fatalf("build the suite: %v\n%s", err, out)
 	}
-	_, file := kubeconfig(t)
+	_, file := cluster(t)
 	if out, err := runSuite(t, binary, file, "^(TestQuiet.*|TestTwin)$"); err != nil {
 		t.Errorf("the suite without leaks: %v\n%s", err, out)
 	}

@@ -15,7 +15,7 @@ const perProcess = 12
 // Every trap, and every twin, on a real kube-apiserver with the newest controller-runtime, on both releases of Go: what
 // leakguard says of it is what the trap declares, of the declared controller, line and rule, and nothing else fires.
 func TestTraps(t *testing.T) {
-	_, file := kubeconfig(t)
+	_, file := cluster(t)
 	runs := slices.Concat(
 		batches(false, "--until-found --duration=180s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }),
 		batches(false, "--duration=95s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectListed }),
