@@ -25,7 +25,7 @@ func newInstruments(g *Guard) *instruments {
 		Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace,
 	}
 	in := &instruments{
-		objects: g.objects, transport: probes.NewTransport(ledger), informers: clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger}),
+		objects: g.objects, transport: probes.NewTransport(ledger), informers: clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger, HandlerScope: handlerScope}),
 	}
 	g.options.Probes = append(slices.Clip(g.options.Probes), in.transport, in.informers)
 	return in

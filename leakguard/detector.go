@@ -3,6 +3,7 @@ package leakguard
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // maxTracks bounds the findings that are followed at once.
@@ -22,6 +23,7 @@ type Detector struct {
 	hung      *hungTable
 	tracks    map[string]*track // by fingerprint
 	naming    naming
+	joining   joining
 	wantDump  bool
 	overflow  uint64
 }
@@ -43,7 +45,7 @@ func newDetector(o *Options) *Detector {
 		orphans: newOrphanTable(t, o.MainModule), growth: newGrowthTable(t, o.MainModule),
 		accounts: accounts{byKey: map[accountKey]*account{}}, resources: newResourceTable(t),
 		stuck: newStuckTable(t, o.MainModule), proofs: proofs{byKey: map[placeKey]*proof{}}, hung: newHungTable(t, o.MainModule), tracks: map[string]*track{},
-		naming: newNaming(o.Rules, o.MainModule),
+		naming: newNaming(o.Rules, o.MainModule), joining: joining{joined: map[string]time.Time{}},
 	}
 }
 
@@ -64,6 +66,7 @@ func (d *Detector) Step(ev Evidence) []Finding {
 	d.accounts.judge(ev.Readings, ev.At, emit)
 	d.resources.judge(&ev, d.main, emit)
 	d.proofs.judge(&ev, d.main, emit)
+	d.join(signals, ev.At)
 	d.naming.name(signals, ev.Groups)
 	return d.advance(signals, &ev)
 }
@@ -80,7 +83,9 @@ func (d *Detector) Orphans() (alive int, dropped uint64) { return d.orphans.tota
 // OrphansOf adds the number of orphans by controller to dst.
 func (d *Detector) OrphansOf(dst map[string]int) {
 	for key, p := range d.orphans.places {
-		dst[key.controller] += p.goroutines
+		if !p.unknown {
+			dst[key.controller] += p.goroutines
+		}
 	}
 }
 
@@ -96,6 +101,7 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 	if s.stronger(have) {
 		weak, *have = *have, s
 	}
+	have.settled, have.parts = max(have.settled, weak.settled), append(have.parts, weak.parts...)
 	if weak.level == have.level { // equally sure: the larger count holds the smaller one's goroutines
 		have.count = max(have.count, weak.count)
 	}
@@ -104,11 +110,17 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 	}
 }
 
+// The category of orphans, and the kind of all that are about goroutines.
+const (
+	orphanCategory = "goroutine-orphaned"
+	goroutineKind  = "goroutine"
+)
+
 // kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
 func kindOf(category string) string {
 	switch category {
-	case "goroutine-orphaned", "goroutine-growth", "goroutine-stuck", "goroutine-unreachable", "goroutine-outlives", "reconcile-hung":
-		return "goroutine"
+	case orphanCategory, "goroutine-growth", "goroutine-stuck", "goroutine-unreachable", "goroutine-outlives", "reconcile-hung":
+		return goroutineKind
 	}
 	return category
 }

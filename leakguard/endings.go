@@ -21,10 +21,8 @@ type ending struct {
 	aged  bool // it was a survivor
 }
 
-// add notes that one unit ended after it was seen alive for lived; one that did not outlive the grace only counts for longest.
-func (e *endings) add(now time.Time, lived time.Duration, t timing) { e.addCount(now, lived, 1, t) }
-
-// addCount is add for count units.
+// addCount notes that count units ended after they were seen alive for lived; one that did not outlive the grace only counts
+// for longest.
 func (e *endings) addCount(now time.Time, lived time.Duration, count int, t timing) {
 	e.longest = max(e.longest, lived)
 	if lived < t.grace {

@@ -1,6 +1,7 @@
 package leakguard
 
 import (
+	"strings"
 	"time"
 
 	"github.com/leakguard/leakguard/probes"
@@ -30,7 +31,8 @@ type orphanTable struct {
 // placeKey is a controller and the function that its goroutines were started for.
 type placeKey struct{ controller, root string }
 
-// orphanPlace is all orphans of one place. What stands under "this tick" is made anew at each tick.
+// orphanPlace is all orphans of one place. Those of spans without an object are judged by their growth, since nobody can tell
+// one worker for each object from a leak; here they are only followed to see whether they end. What stands under "this tick" is made anew at each tick.
 type orphanPlace struct {
 	placeKey
 	lives    map[uint64]*life // by the span's sequence number
@@ -41,9 +43,12 @@ type orphanPlace struct {
 	cohortAt int64  // the cohort that cohortN counts
 	cohortN  int
 	seen     time.Time // when it last had an orphan: short work comes and goes between two looks
+	since    time.Time // when it had the first one
+	unknown  bool      // what its spans work on is not known
 
 	// this tick
 	goroutines int
+	settled    int // of them past the grace; an estimate once some found no room
 	spans      map[uint64]bool
 	objects    map[probes.Object]int // spans of each object
 	sample     *stackmatch.Group     // the largest group
@@ -66,7 +71,7 @@ func newOrphanTable(t timing, main string) *orphanTable {
 func (t *orphanTable) observe(ev *Evidence) {
 	t.total = 0
 	for _, p := range t.places {
-		p.goroutines, p.sample, p.before = 0, nil, p.highest
+		p.goroutines, p.settled, p.sample, p.before = 0, 0, nil, p.highest
 		clear(p.spans)
 		clear(p.objects)
 	}
@@ -88,14 +93,16 @@ func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
 		return
 	}
 	id, ok := probes.ParseSpanID(value)
-	if !ok || id.Object == 0 || ev.inFlight(id.Seq) {
-		return // what works on no object is judged by its growth: nobody can tell one worker for each object from a leak
+	if !ok || ev.inFlight(id.Seq) || (id.Object == 0 && isSpanItself(g.Stack)) {
+		return
 	}
 	root := frame.Root(g.Stack).Function
 	if root == "" || isShared(root) {
 		return
 	}
-	t.total += g.Count
+	if id.Object != 0 {
+		t.total += g.Count
+	}
 	controller, _ := g.Label(probes.LabelController)
 	p := t.place(placeKey{controller, root})
 	if p == nil {
@@ -103,7 +110,10 @@ func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
 		return
 	}
 	p.goroutines += g.Count
-	p.seen = ev.At
+	p.seen, p.unknown = ev.At, id.Object == 0
+	if p.since.IsZero() {
+		p.since = ev.At
+	}
 	if p.sample == nil || g.Count > p.sample.Count {
 		p.sample = g
 	}
@@ -113,6 +123,17 @@ func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
 	}
 	t.live(p, id, g, ev.At)
 	p.highest = max(p.highest, id.Seq)
+}
+
+// isSpanItself reports whether a goroutine runs a span that shares its label with others, of which this one may have ended
+// since the profile was taken.
+func isSpanItself(stack []frame.Frame) bool {
+	for _, f := range stack {
+		if strings.HasPrefix(f.Function, "github.com/leakguard/leakguard/probes") || strings.HasPrefix(f.Function, wrapper) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *orphanTable) place(key placeKey) *orphanPlace {
@@ -165,13 +186,25 @@ func (t *orphanTable) room(p *orphanPlace, id probes.SpanID, now time.Time) bool
 
 // bury takes out the lives that were not seen this tick.
 func (t *orphanTable) bury(p *orphanPlace, now time.Time) {
+	followed := 0
 	for seq, l := range p.lives {
 		if l.last.Equal(now) {
+			followed += l.count
+			if now.Sub(l.first) >= t.timing.grace {
+				p.settled += l.count
+			}
 			continue
 		}
 		delete(p.lives, seq)
 		t.lives--
-		p.endings.add(now, l.last.Sub(l.first), t.timing)
+		ended := 1
+		if p.unknown { // many spans are one there
+			ended = l.count
+		}
+		p.endings.addCount(now, l.last.Sub(l.first), ended, t.timing)
+	}
+	if followed > 0 {
+		p.settled = int(int64(p.settled) * int64(p.goroutines) / int64(followed))
 	}
 }
 

@@ -2,6 +2,8 @@ package leakguard
 
 import (
 	"context"
+	"reflect"
+	"runtime"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,7 +24,23 @@ func TypedReconciler[R comparable](name string, r reconcile.TypedReconciler[R]) 
 	if _, wrapped := r.(*scoped[R]); wrapped {
 		return r
 	}
+	claimReconcile(r, name)
 	return &scoped[R]{inner: r, scope: process.scopes.Scope(name)}
+}
+
+// claimReconcile makes known whose method runs below the reconciles of a controller, for what is made there with no context
+// that tells.
+func claimReconcile(r any, name string) {
+	if r == nil {
+		return
+	}
+	method, ok := reflect.TypeOf(r).MethodByName("Reconcile")
+	if !ok {
+		return
+	}
+	if f := runtime.FuncForPC(method.Func.Pointer()); f != nil {
+		process.scopes.Claim(f.Name(), name)
+	}
 }
 
 // scoped runs each reconcile as a span of its controller's scope.

@@ -76,9 +76,9 @@ func (t *resourceTable) observe(ev *Evidence) {
 	}
 }
 
-// take follows a reading that is not a leak by itself.
+// take follows a reading that is not a leak by itself, and of which more is not either.
 func (t *resourceTable) take(r *probes.Reading, now time.Time) {
-	if r.Leaked {
+	if r.Leaked || r.Bounded {
 		return
 	}
 	key := accountKey{r.Probe, r.Resource, r.Scope, r.Culprit.Function}
@@ -141,8 +141,14 @@ func (r *resource) signal(v memstats.Verdict) signal {
 		culprit: r.reading.Culprit, count: int64(v.Level), perHour: v.PerHour, since: v.Since, trap: r.trap, advice: r.advice, stack: r.reading.Stack,
 		reason: r.what + ": " + v.Reason,
 	}
+	if r.what == clientsMade {
+		s.tier, s.level = TierListed, levelListed
+	}
 	if s.culprit.IsZero() {
 		s.culprit.Function, s.pattern = r.what, true
 	}
 	return s
 }
+
+// clientsMade is a count whose growth is not certain enough to alarm: the clients may share their connections.
+const clientsMade = "HTTP clients made"

@@ -33,11 +33,11 @@ type accounts struct {
 }
 
 // judge gives the accounting rule's signals: pending at the first scan, firing from the second on, or later for what is no
-// exact account.
+// exact account; what ends by itself is listed.
 func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(signal)) {
 	for i := range readings {
 		r := &readings[i]
-		if (!r.Leaked && !r.Climbing) || r.Count <= 0 {
+		if (!r.Leaked && !r.Climbing && !r.Bounded) || r.Count <= 0 {
 			continue
 		}
 		key := accountKey{r.Probe, r.Resource, r.Scope, r.Culprit.Function}
@@ -65,14 +65,17 @@ func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(sig
 
 func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 	s := signal{
-		rule: ruleAccounting, category: r.Probe, tier: TierProven, level: levelPending, controller: r.Scope,
+		rule: ruleAccounting, category: r.Probe, resource: r.Resource, bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
 		culprit: r.Culprit, count: int64(r.Count), since: acc.first, reason: r.Reason, advice: r.Advice, trap: r.Trap, stack: r.Stack,
 	}
 	need := 2
 	if !r.Leaked {
 		need, s.tier = climbScans, TierLikely
 	}
-	if acc.scans >= need {
+	switch {
+	case r.Bounded:
+		s.level, s.tier = levelListed, TierListed
+	case acc.scans >= need:
 		s.level = levelFiring
 	}
 	if span := now.Sub(acc.first); span > 0 && r.Count > acc.firstCount {

@@ -51,7 +51,7 @@ func judgeGone(table *orphanTable, objects Objects, now time.Time, emit func(sig
 		return
 	}
 	for _, p := range table.places {
-		if p.sample == nil {
+		if p.sample == nil || p.unknown {
 			continue
 		}
 		c := p.goneObjects(objects, now, table.timing)

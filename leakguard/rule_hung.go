@@ -42,6 +42,9 @@ func (h *hungTable) judge(ev *Evidence, emit func(signal)) {
 	}
 	oldest, counts := map[string]probes.Open{}, map[string]int{}
 	for _, o := range ev.InFlight {
+		if isHandlers(o.Scope) {
+			continue
+		}
 		if _, known := h.open[o.ID.Seq]; !known && len(h.open) >= maxOpen {
 			h.dropped++
 			continue

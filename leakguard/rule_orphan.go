@@ -106,7 +106,7 @@ func judgeOrphans(table *orphanTable, now time.Time, emit func(signal)) {
 		}
 		c := p.census(now, table.timing)
 		l := c.level(now, table.timing)
-		if l == 0 {
+		if l == 0 || p.unknown {
 			p.notice(table.main, &c, now, emit)
 			continue
 		}
@@ -134,10 +134,14 @@ func (p *orphanPlace) notice(main string, c *orphanCensus, now time.Time, emit f
 	}
 	s := p.signal(main, &orphanCensus{oldest: now}, now)
 	s.rule, s.level, s.tier, s.category = ruleOrphan, levelListed, TierNotice, "goroutine-outlives"
-	s.reason = fmt.Sprintf("%d goroutines have outlived their reconciles and ended, the longest after %s; %d are alive now, %d past the grace: "+
-		"their number is the rate of reconciles times how long each takes",
-		p.endings.short+late, p.endings.longest.Round(time.Millisecond), p.goroutines, c.confirmed)
-	s.advice = "wait for the work in the reconcile, or give it to a pool of workers with a bound"
+	ended, work := p.endings.short+late, "reconciles"
+	if p.unknown {
+		work = "calls"
+	}
+	s.reason = fmt.Sprintf("%d goroutines that outlived the %s that started them were seen and have ended, %.0f an hour, the longest after %s; %d are alive now, %d past the grace: "+
+		"their number is the rate of the %s times how long each goroutine takes",
+		ended, work, perHour(ended, p.since, now), p.endings.longest.Round(time.Millisecond), p.goroutines, c.confirmed, work)
+	s.advice = "wait for the work where it is started, or give it to a workqueue or a pool of workers with a bound"
 	emit(s)
 }
 
@@ -145,7 +149,7 @@ func (p *orphanPlace) notice(main string, c *orphanCensus, now time.Time, emit f
 func (p *orphanPlace) signal(main string, c *orphanCensus, now time.Time) signal {
 	culprit, pattern := blame(p.sample.Stack, frame.Frame{}, main)
 	return signal{
-		category: "goroutine-orphaned", controller: p.controller, culprit: culprit, pattern: pattern,
+		category: orphanCategory, root: p.root, settled: p.settled, controller: p.controller, culprit: culprit, pattern: pattern,
 		count: int64(p.goroutines), perHour: perHour(len(p.spans), c.oldest, now), waitReason: p.sample.WaitReason,
 		since: c.oldest, stack: p.sample.Stack, sample: p.sample,
 	}

@@ -257,6 +257,9 @@ func (s *sampler) controllers() []ControllerReport {
 	}
 	byName := map[string]*ControllerReport{}
 	for _, st := range process.scopes.Stats(nil) {
+		if isHandlers(st.Scope) {
+			continue
+		}
 		byName[st.Scope] = &ControllerReport{Name: st.Scope, Instrumented: true, Reconciles: st.Begun, InFlight: st.Begun - st.Ended}
 	}
 	s.guard.mu.Lock()

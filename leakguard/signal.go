@@ -33,6 +33,13 @@ type signal struct {
 	trap           string
 	stack          []frame.Frame
 	sample         *stackmatch.Group // the largest group behind it; nil for signals that are not about goroutines
+
+	// for the joining
+	root     string // the function that the goroutines were started for; empty for signals that are not about goroutines
+	settled  int    // how many goroutines are past the grace
+	resource string // what a probe counts; empty for signals that are not its
+	bounded  bool   // known to end by itself
+	parts    [][]frame.Frame
 }
 
 // stronger orders two signals about one culprit: the one to speak for the finding first.

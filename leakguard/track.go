@@ -56,6 +56,9 @@ func (tr *track) take(s *signal, now time.Time) {
 	f.Reason, f.Advice, f.Trap = s.reason, s.advice, s.trap
 	f.Culprit = s.culprit
 	f.addStack(s.stack)
+	for _, stack := range s.parts {
+		f.addStack(stack)
+	}
 	switch {
 	case s.level == levelFiring:
 		f.State = StateFiring

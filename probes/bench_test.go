@@ -48,6 +48,17 @@ func BenchmarkScope(b *testing.B) {
 	})
 }
 
+// BenchmarkShared is what one call of an event handler pays for its scope.
+func BenchmarkShared(b *testing.B) {
+	b.ReportAllocs()
+	scope := probes.NewScopes().Scope("handlers")
+	done := reportCPU(b)
+	for b.Loop() {
+		scope.BeginShared().End()
+	}
+	done()
+}
+
 // BenchmarkTransport is what one HTTP round trip pays over the bare one; the base does nothing.
 func BenchmarkTransport(b *testing.B) {
 	base := roundTripFunc(func(*http.Request) (*http.Response, error) {

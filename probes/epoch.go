@@ -96,6 +96,18 @@ func quickLabels(labels context.Context) context.Context {
 	return &quickContext{labels, labels.Value(asked.key)}
 }
 
+// BeginShared opens a span of the scope with low cardinality, whatever [Scopes.SetLowCardinality] says, for calls that are too
+// short and too many for a label each, such as those of an event handler. It labels the calling goroutine and allocates
+// nothing. [Span.End], once on the same goroutine, takes all labels off it.
+func (sc *Scope) BeginShared() Span {
+	e := sc.epoch.Load()
+	for e == nil || !e.enter() {
+		e = sc.newEpoch(e)
+	}
+	pprof.SetGoroutineLabels(e.quick)
+	return Span{epoch: e, outer: unlabelled}
+}
+
 // newEpoch puts a new epoch in the place of old, unless another goroutine has done so, and gives the one that is there.
 func (sc *Scope) newEpoch(old *epoch) *epoch {
 	sc.mu.Lock()

@@ -55,6 +55,9 @@ type LedgerOptions struct {
 //   - their objects, at least three, are gone;
 //   - or there are more than live objects, and at least three; when the objects are unknown, at least ten.
 //
+// An entry that ends by itself, such as a watch with a timeout, is overdue the grace after that at the earliest. Until then
+// it is bounded.
+//
 // So what is opened once for the process, or once for each live object, is never called leaked.
 //
 // All methods may be called concurrently.
@@ -68,7 +71,7 @@ type Ledger struct {
 	mu   sync.Mutex
 	head *Entry // of all open entries, newest first
 	open int
-	life map[placeKey]time.Duration // the longest life beyond its span of one that was closed
+	life map[placeKey]pastLives
 }
 
 // NewLedger gives an empty ledger. name is its name as a probe.
@@ -82,7 +85,13 @@ func NewLedger(name string, options LedgerOptions) *Ledger {
 	if options.MainModule == "" {
 		options.MainModule = mainModule()
 	}
-	return &Ledger{name: name, options: options, start: time.Now(), life: map[placeKey]time.Duration{}}
+	return &Ledger{name: name, options: options, start: time.Now(), life: map[placeKey]pastLives{}}
+}
+
+// pastLives is what is remembered of the entries of one place that were closed after their span.
+type pastLives struct {
+	longest time.Duration
+	n       int
 }
 
 // Name implements [Probe].
@@ -99,7 +108,8 @@ type Entry struct {
 	site       Site
 	scope, id  string // the labels of its context, empty for none
 	born       time.Duration
-	lastSeq    uint64 // the youngest span at that time
+	ends       time.Duration // how long after born it ends by itself; 0 for never
+	lastSeq    uint64        // the youngest span at that time
 	touched    atomic.Uint64
 	seen       atomic.Uint64 // touched as of the last Read
 	late       atomic.Bool   // its span was seen to have ended
@@ -110,7 +120,12 @@ type Entry struct {
 // Open makes an entry. ctx tells the span it belongs to, if any; target is what it is for, in words that are compared
 // but never shown ("" for nothing), and site the calls that opened it.
 func (l *Ledger) Open(ctx context.Context, kind *Kind, target string, site Site) *Entry {
-	e := &Entry{ledger: l, kind: kind, target: target, site: site, born: time.Since(l.start)}
+	return l.openFor(ctx, kind, target, site, 0)
+}
+
+// openFor is Open for an entry that ends by itself after so long; 0 for never.
+func (l *Ledger) openFor(ctx context.Context, kind *Kind, target string, site Site, ends time.Duration) *Entry {
+	e := &Entry{ledger: l, kind: kind, target: target, site: site, born: time.Since(l.start), ends: ends}
 	pprof.ForLabels(ctx, func(key, value string) bool {
 		switch key {
 		case LabelController:
@@ -172,17 +187,19 @@ func (e *Entry) Close() {
 	}
 }
 
-// maxPlaces bounds the sites whose longest lives are remembered.
+// maxPlaces bounds the sites whose past lives are remembered.
 const maxPlaces = 1024
 
-// outlivedLocked remembers how long an entry lived that was closed after its span.
+// outlivedLocked remembers an entry that was closed after its span.
 func (l *Ledger) outlivedLocked(e *Entry) {
 	key := e.place()
 	have, known := l.life[key]
 	if !known && len(l.life) >= maxPlaces {
 		return
 	}
-	l.life[key] = max(have, time.Since(l.start)-e.born)
+	have.longest = max(have.longest, time.Since(l.start)-e.born)
+	have.n++
+	l.life[key] = have
 }
 
 // placeKey is where entries come from.

@@ -38,8 +38,25 @@ type entryView struct {
 	id     SpanID
 	ended  bool // its span has ended
 	age    time.Duration
+	ends   time.Duration
 	busy   bool // touched since the last Read
-	life   time.Duration
+	past   pastLives
+}
+
+// overdue reports whether an entry is left open; bounded whether it will end by itself in time.
+func (l *Ledger) overdue(v *entryView) (overdue, bounded bool) {
+	switch {
+	case !v.ended || v.busy:
+		return false, false
+	case v.bounded(l.options.Grace):
+		return false, true
+	}
+	return v.age >= max(l.options.Grace, lateLives*v.past.longest), false
+}
+
+// bounded reports whether an entry ends by itself and is not late with it.
+func (v *entryView) bounded(grace time.Duration) bool {
+	return v.ends > 0 && v.age < v.ends+max(grace, 0)
 }
 
 // groupKey is what one reading is about.
@@ -53,6 +70,7 @@ type group struct {
 	key     groupKey
 	all     int
 	overdue []entryView
+	bounded []entryView
 	sample  entryView
 }
 
@@ -77,14 +95,18 @@ func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) [
 			groups[key] = g
 		}
 		g.all++
-		if v.ended && !v.busy && v.age >= max(l.options.Grace, lateLives*v.life) {
+		switch overdue, bounded := l.overdue(&v); {
+		case overdue:
 			g.overdue = append(g.overdue, v)
+		case bounded:
+			g.bounded = append(g.bounded, v)
 		}
 	}
 	for _, kind := range slices.SortedFunc(maps.Keys(totals), func(a, b *Kind) int { return cmp.Compare(a.Resource, b.Resource) }) {
 		dst = append(dst, Reading{Resource: kind.Resource, Count: float64(totals[kind]), Covariate: l.live("")})
 	}
 	dst = l.overdueReadings(dst, groups)
+	dst = l.boundedReadings(dst, groups)
 	if n := l.dropped.Load(); n > 0 {
 		dst = append(dst, Reading{Resource: "entries not tracked", Count: float64(n), Covariate: -1})
 	}
@@ -93,19 +115,24 @@ func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) [
 
 // overdueReadings gives the largest groups with overdue entries.
 func (l *Ledger) overdueReadings(dst []Reading, groups map[groupKey]*group) []Reading {
-	var late []*group
-	for _, g := range groups {
-		if len(g.overdue) > 0 {
-			late = append(late, g)
-		}
-	}
-	slices.SortFunc(late, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(len(b.overdue), len(a.overdue)), cmp.Compare(a.key.place.site, b.key.place.site), cmp.Compare(a.key.scope, b.key.scope))
-	})
-	for _, g := range late[:min(len(late), maxReadings)] {
+	for _, g := range largest(groups, func(g *group) int { return len(g.overdue) }) {
 		dst = append(dst, l.reading(g))
 	}
 	return dst
+}
+
+// largest gives the groups of which there is some, at most maxReadings.
+func largest(groups map[groupKey]*group, size func(*group) int) []*group {
+	var some []*group
+	for _, g := range groups {
+		if size(g) > 0 {
+			some = append(some, g)
+		}
+	}
+	slices.SortFunc(some, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.key.place.site, b.key.place.site), cmp.Compare(a.key.scope, b.key.scope))
+	})
+	return some[:min(len(some), maxReadings)]
 }
 
 func viewPlace(v *entryView) placeKey {
@@ -124,7 +151,7 @@ func (l *Ledger) spans() openSpans {
 	if l.options.Scopes == nil {
 		return s
 	}
-	for _, o := range l.options.Scopes.InFlight(nil) { // ordered by number
+	for _, o := range l.options.Scopes.open(nil, 0) { // ordered by number
 		s.ids[o.ID.Seq] = true
 		if s.any == 0 {
 			s.any = o.ID.Seq
@@ -140,7 +167,7 @@ func (l *Ledger) spans() openSpans {
 func (l *Ledger) views(spans openSpans) []entryView {
 	l.mu.Lock()
 	entries := make([]*Entry, 0, l.open)
-	lives := make([]time.Duration, 0, l.open)
+	lives := make([]pastLives, 0, l.open)
 	for e := l.head; e != nil; e = e.next {
 		entries = append(entries, e)
 		lives = append(lives, l.life[e.place()])
@@ -149,7 +176,7 @@ func (l *Ledger) views(spans openSpans) []entryView {
 	now, resolved := time.Since(l.start), map[uint64]inSpan{} // by site: resolving a stack is slow
 	out := make([]entryView, 0, len(entries))
 	for i, e := range entries {
-		v := entryView{kind: e.kind, target: e.target, site: e.site, age: now - e.born, life: lives[i]}
+		v := entryView{kind: e.kind, target: e.target, site: e.site, age: now - e.born, ends: e.ends, past: lives[i]}
 		touched := e.touched.Load()
 		v.busy = e.kind.Works && e.seen.Swap(touched) != touched
 		l.placeInSpan(&v, e, spans, resolved)

@@ -32,6 +32,9 @@ type Reading struct {
 	// Climbing is set by a probe that has seen the count grow, again and again and without a fall, beyond what Covariate
 	// explains: a trend, and no proof.
 	Climbing bool
+	// Bounded is set by a probe that knows that each unit ends by itself, though nobody ends it: their number is the rate at
+	// which they come times how long each lives. That is worth a line and no alarm.
+	Bounded bool
 	// Culprit is where the resource was made; zero when unknown.
 	Culprit frame.Frame
 	// Stack is the calls that made one of them, leaf first; nil when unknown.

@@ -24,13 +24,13 @@ type Scopes struct {
 
 	mu     sync.Mutex
 	scopes map[string]*Scope
-	claims map[string]string // scope by function, see Claim
+	claims map[string][]string // scopes by function, see Claim
 }
 
 // NewScopes gives an empty set. Span numbers start from the current time, so that labels of two sets in one process do
 // not meet.
 func NewScopes() *Scopes {
-	s := &Scopes{seed: maphash.MakeSeed(), start: time.Now(), scopes: map[string]*Scope{}, claims: map[string]string{}}
+	s := &Scopes{seed: maphash.MakeSeed(), start: time.Now(), scopes: map[string]*Scope{}, claims: map[string][]string{}}
 	s.seq.Store(uint64(s.start.UnixMilli())) //nolint:gosec // the clock is after 1970
 	return s
 }
@@ -81,7 +81,12 @@ type Open struct {
 // InFlight appends all open spans to dst, ordered by ID.Seq, and returns it. It locks each scope for the time of a copy.
 // With low cardinality it also closes the epochs that are older than a second to new spans.
 func (s *Scopes) InFlight(dst []Open) []Open {
-	now, start := time.Since(s.start), len(dst)
+	return s.open(dst, time.Since(s.start))
+}
+
+// open is InFlight at a time since the start; at 0 no epoch is old enough to be closed.
+func (s *Scopes) open(dst []Open, now time.Duration) []Open {
+	start := len(dst)
 	for _, sc := range s.all() {
 		dst = sc.appendOpen(dst, now)
 	}
@@ -236,12 +241,12 @@ func (sc *Scope) beginExact(ctx context.Context, object Object) (context.Context
 // was made by that controller, although the context it was made with says nothing. A function that two scopes claim is
 // nobody's.
 func (s *Scopes) Claim(function, scope string) {
+	function = unescape(function)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if have, claimed := s.claims[function]; claimed && have != scope {
-		scope = ""
+	if !slices.Contains(s.claims[function], scope) {
+		s.claims[function] = append(s.claims[function], scope)
 	}
-	s.claims[function] = scope
 }
 
 // ScopeOf gives the scope that claims the innermost claimed function of a stack, leaf first; ok is false when none does.
@@ -249,11 +254,38 @@ func (s *Scopes) ScopeOf(stack []frame.Frame) (scope string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range stack {
-		if scope = s.claims[f.Function]; scope != "" {
-			return scope, true
+		if claims := s.claims[f.Function]; len(claims) == 1 {
+			return claims[0], true
 		}
 	}
 	return "", false
+}
+
+// scopeNow is ScopeOf for the stack of the calling goroutine: of several scopes that claim a function it is the only one that
+// has an open span.
+func (s *Scopes) scopeNow(stack []frame.Frame) string {
+	if scope, ok := s.ScopeOf(stack); ok {
+		return scope
+	}
+	s.mu.Lock()
+	var claims []string
+	for _, f := range stack {
+		if claims = s.claims[f.Function]; len(claims) > 0 {
+			break
+		}
+	}
+	s.mu.Unlock()
+	found := ""
+	for _, name := range claims {
+		if st := s.Scope(name).Stats(); st.Begun == st.Ended {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
 }
 
 // lastSeq is the number of the span that began last.

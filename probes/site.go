@@ -55,6 +55,10 @@ func (s Site) Frames() []frame.Frame {
 	}
 }
 
+// InSpan reports whether the stack is that of a span's own goroutine: one of the functions that run the user's code as spans
+// is on it. It looks the names up, which costs some µs.
+func (s Site) InSpan() bool { return belowSpan(s.Frames()) }
+
 // Culprit gives the frame of the stack to blame, zero when there is none. main is the main module's path.
 func (s Site) Culprit(main string) frame.Frame {
 	f, _, _ := frame.Culprit(s.Frames(), frame.Frame{}, main)

@@ -42,7 +42,7 @@ type Transport struct {
 
 // NewTransport gives a transport that has wrapped nothing yet.
 func NewTransport(options LedgerOptions) *Transport {
-	t := &Transport{ledger: NewLedger(TransportName, options), bases: newBases()}
+	t := &Transport{ledger: NewLedger(TransportName, options), bases: newBases(options.Scopes)}
 	t.ledger.describe = describe
 	return t
 }
@@ -121,7 +121,7 @@ func (t *tracker) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	site := t.transport.site(r, watch)
 	b := &body{ReadCloser: resp.Body, watch: watch}
-	b.entry = t.transport.ledger.Open(r.Context(), kind, target(r, watch), site)
+	b.entry = t.transport.ledger.openFor(r.Context(), kind, target(r, watch), site, endsItself(r, watch, site))
 	resp.Body = b
 	return resp, nil
 }
@@ -195,7 +195,9 @@ func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
 	dst = t.ledger.read(ctx, dst, func(v *entryView) {
 		switch {
 		case v.kind == watchKind():
-			noteWatch(open, v)
+			if !v.bounded(t.ledger.options.Grace) {
+				noteWatch(open, v)
+			}
 		case v.ended && !v.busy && v.age >= t.ledger.options.Grace:
 			t.suspicious.Store(true)
 		}
@@ -203,7 +205,7 @@ func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
 	dst = append(dst[:start], dropUnplaced(dst[start:])...)
 	dst = t.watchReadings(dst, open)
 	dst = t.discoveryReading(dst)
-	return t.bases.readings(dst)
+	return t.bases.readings(dst, t.ledger.options.MainModule)
 }
 
 // dropUnplaced takes out the leaks whose site was not taken when there is one of the same kind and scope whose site is

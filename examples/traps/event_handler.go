@@ -18,7 +18,6 @@ func eventHandlers() Trap {
 		Name: "event-handlers", Row: "S2-07a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted,
 		Title:   "Reconcile adds an event handler to a shared informer and never removes it: two goroutines and a ring of 1024 each",
 		Culprit: siteOf(addHandler, ""),
-		Also:    []string{"k8s.io/client-go/tools/cache.(*processorListener).pop", "k8s.io/client-go/tools/cache.(*processorListener).run"},
 		Leak:    withInformer(&corev1.ConfigMap{}, leakEventHandlers),
 		Twin:    withInformer(&corev1.ConfigMap{}, cleanEventHandlers),
 	}

@@ -35,10 +35,8 @@ func withAPI(get func(ctx context.Context, c *http.Client, url string) error) St
 	}
 }
 
-// connParts are the goroutines of a connection.
-func connParts() []string {
-	return []string{"net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop", "open files", "open files: socket"}
-}
+// connParts are the descriptors of a connection.
+func connParts() []string { return []string{"open files", "open files: socket"} }
 
 // ownClientBody is the same with an HTTP client of the operator's own, which leakguard does not see.
 func ownClientBody() Trap {

@@ -11,20 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// informerParts are the goroutines of an informer's watch, and what it counts as where several informers watch the same.
-func informerParts() []string {
-	return append(watchParts(), "several: watch configmaps", "context.(*cancelCtx).propagateCancel.func2")
-}
-
 // informerStop makes an informer per rollout whose stop channel nobody closes.
 func informerStop() Trap {
 	return Trap{
 		Name: "informer-stop", Row: "S1-04", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
-		Rules:   []string{"orphaned", "object-gone"},
+		Rules:   []string{"accounting", "orphaned", "object-gone"},
 		Title:   "Reconcile runs an informer whose stop channel is never closed: eight goroutines, a watch and a store each",
-		Culprit: siteOf(runInformer, ".func1"), Also: informerParts(),
-		Leak: watching(nil, leakInformerStop),
-		Twin: watching(nil, cleanInformerStop),
+		Culprit: siteOf(runInformer, ".func1"),
+		Leak:    watching(nil, leakInformerStop),
+		Twin:    watching(nil, cleanInformerStop),
 	}
 }
 
@@ -51,11 +46,11 @@ func runInformer(c dynamic.Interface, object Object, stop <-chan struct{}) {
 func informerRestart() Trap {
 	return Trap{
 		Name: "informer-restart", Row: "S2-09", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
-		Rules:   []string{"orphaned", "object-gone"},
+		Rules:   []string{"accounting", "orphaned", "object-gone"},
 		Title:   "Reconcile starts a new informer factory to pick up a change and does not stop the old one",
-		Culprit: Site{Function: "k8s.io/client-go/dynamic/dynamicinformer.(*dynamicSharedInformerFactory).Start.func1"}, Also: informerParts(),
-		Leak: watching(nil, leakInformerRestart),
-		Twin: watching(nil, cleanInformerRestart),
+		Culprit: Site{Function: "k8s.io/client-go/dynamic/dynamicinformer.(*dynamicSharedInformerFactory).Start.func1"},
+		Leak:    watching(nil, leakInformerRestart),
+		Twin:    watching(nil, cleanInformerRestart),
 	}
 }
 
@@ -83,15 +78,11 @@ func startFactory(c dynamic.Interface, object Object, stop <-chan struct{}) dyna
 func cachePerTenant() Trap {
 	return Trap{
 		Name: "cache-per-tenant", Row: "X-5", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
-		Rules:   []string{"orphaned", "object-gone"},
+		Rules:   []string{"accounting", "orphaned", "object-gone"},
 		Title:   "Reconcile makes and starts a cache of its own for a tenant, with a context that nobody cancels",
 		Culprit: siteOf(startTenantCache, ".func1"),
-		Also: append(informerParts(),
-			"sigs.k8s.io/controller-runtime/pkg/cache.(*multiNamespaceCache).Start.func1",
-			"sigs.k8s.io/controller-runtime/pkg/cache.(*multiNamespaceCache).Start.func2",
-			"sigs.k8s.io/controller-runtime/pkg/cache/internal.(*Informers).startInformerLocked.func1"),
-		Leak: perTenant(func(context.Context) (context.Context, context.CancelFunc) { return context.Background(), func() {} }),
-		Twin: perTenant(context.WithCancel),
+		Leak:    perTenant(func(context.Context) (context.Context, context.CancelFunc) { return context.Background(), func() {} }),
+		Twin:    perTenant(context.WithCancel),
 	}
 }
 

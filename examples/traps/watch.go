@@ -3,6 +3,7 @@ package traps
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,19 +38,10 @@ func watching(configure func(*rest.Config), work func(context.Context, dynamic.I
 	}
 }
 
-// watchParts are the goroutines of a watch.
-func watchParts() []string {
-	return []string{
-		"k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive",
-		"golang.org/x/net/http2.(*clientStream).doRequest",
-		"net/http/internal/http2.(*clientStream).doRequest",
-	}
-}
-
 // idleWatch is a watch that was never stopped and on which nothing happens.
 func idleWatch() Trap {
 	return Trap{
-		Name: "watch-idle", Row: "S1-03a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: watchParts(),
+		Name: "watch-idle", Row: "S1-03a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Title:   "Reconcile opens a watch and forgets to stop it; nothing happens on it",
 		Culprit: siteOf(leakIdleWatch, ""),
 		Leak:    watching(nil, leakIdleWatch),
@@ -75,7 +67,7 @@ func cleanIdleWatch(ctx context.Context, c dynamic.Interface, object Object) err
 func http1Watch() Trap {
 	oldProtocol := func(c *rest.Config) { c.NextProtos = []string{"http/1.1"} }
 	return Trap{
-		Name: "watch-http1", Row: "S1-03d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: append(watchParts(), connParts()...),
+		Name: "watch-http1", Row: "S1-03d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: connParts(),
 		Title:   "the same over HTTP/1.1: a connection, three goroutines and a descriptor for each watch",
 		Culprit: siteOf(leakIdleWatch, ""),
 		Leak:    watching(oldProtocol, leakIdleWatch),
@@ -86,7 +78,7 @@ func http1Watch() Trap {
 // unreadWatch is a watch whose first event nobody takes.
 func unreadWatch() Trap {
 	return Trap{
-		Name: "watch-unread", Row: "S1-03b", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: watchParts(),
+		Name: "watch-unread", Row: "S1-03b", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Title:   "Reconcile opens a watch, an event arrives, and nobody reads it or stops the watch",
 		Culprit: siteOf(leakUnreadWatch, ""),
 		Leak:    watching(nil, leakUnreadWatch),
@@ -111,7 +103,7 @@ func cleanUnreadWatch(ctx context.Context, c dynamic.Interface, object Object) e
 // endedWatch survives its connection: the server ended it while an event was waiting to be read.
 func endedWatch() Trap {
 	return Trap{
-		Name: "watch-ended", Row: "S1-03e", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: watchParts(),
+		Name: "watch-ended", Row: "S1-03e", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Title:   "a watch with an event that nobody reads, ended by the server a second later: its goroutine stays",
 		Culprit: siteOf(leakEndedWatch, ""),
 		Leak:    watching(nil, leakEndedWatch),
@@ -136,22 +128,31 @@ func cleanEndedWatch(ctx context.Context, c dynamic.Interface, object Object) er
 // healedWatch is forgotten too, but the server ends it before long.
 func healedWatch() Trap {
 	return Trap{
-		Name: "watch-healed", Row: "S1-03f", Expect: ExpectListed, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: watchParts(),
-		Gap:     "alarms by rule accounting as long as there are open ones, since the reconcile that opened each has ended",
+		Name: "watch-healed", Row: "S1-03f", Expect: ExpectListed, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Rules: []string{"accounting"},
 		Title:   "Reconcile forgets an idle watch, which the server ends after 20 seconds: it heals",
 		Culprit: siteOf(leakHealedWatch, ""),
-		Leak:    watching(nil, leakHealedWatch),
-		Twin:    watching(nil, cleanHealedWatch),
+		Leak:    healing(leakHealedWatch),
+		Twin:    healing(cleanHealedWatch),
 	}
 }
 
-func leakHealedWatch(ctx context.Context, c dynamic.Interface, object Object) error {
-	_, err := c.Resource(configMaps).Namespace(object.Namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: new(int64(20))})
+// healing makes a Start of work with watches that the server ends.
+func healing(work func(context.Context, dynamic.Interface, Object, *int64) error) Start {
+	return func(ctx context.Context, env Env) (Work, error) {
+		seconds := int64(max(1, env.scaled(20*time.Second).Seconds()))
+		return watching(nil, func(ctx context.Context, c dynamic.Interface, object Object) error {
+			return work(ctx, c, object, &seconds)
+		})(ctx, env)
+	}
+}
+
+func leakHealedWatch(ctx context.Context, c dynamic.Interface, object Object, seconds *int64) error {
+	_, err := c.Resource(configMaps).Namespace(object.Namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: seconds})
 	return err
 }
 
-func cleanHealedWatch(ctx context.Context, c dynamic.Interface, object Object) error {
-	w, err := c.Resource(configMaps).Namespace(object.Namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: new(int64(20))})
+func cleanHealedWatch(ctx context.Context, c dynamic.Interface, object Object, seconds *int64) error {
+	w, err := c.Resource(configMaps).Namespace(object.Namespace).Watch(ctx, metav1.ListOptions{TimeoutSeconds: seconds})
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func cleanHealedWatch(ctx context.Context, c dynamic.Interface, object Object) e
 // rangedWatch has a goroutine that waits for events for ever.
 func rangedWatch() Trap {
 	return Trap{
-		Name: "watch-ranged", Row: "S1-03c", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: append(watchParts(), siteOf(readAll, "").Function),
+		Name: "watch-ranged", Row: "S1-03c", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: []string{siteOf(readAll, "").Function},
 		Title:   "a goroutine started in Reconcile ranges over the events of a watch that nobody stops",
 		Culprit: siteOf(leakRangedWatch, ""),
 		Leak:    watching(nil, leakRangedWatch),
@@ -197,7 +198,7 @@ func readAll(w watch.Interface) {
 // cancelledWatch gives up its watch by its context alone, which client-go does not take for a stop.
 func cancelledWatch() Trap {
 	return Trap{
-		Name: "watch-cancelled", Row: "S2-16", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: watchParts(),
+		Name: "watch-cancelled", Row: "S2-16", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Title:   "the context of a watch is cancelled, which ends its request, but Stop is not called: its goroutine stays",
 		Culprit: siteOf(leakCancelledWatch, ""),
 		Leak:    watching(nil, leakCancelledWatch),

@@ -1,7 +1,6 @@
 package clientgo
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"sync"
@@ -42,7 +41,7 @@ type handler struct {
 func (h *handler) begin() {
 	h.calls.Add(1)
 	if h.scope != nil {
-		_, h.span = h.scope.Begin(context.Background(), 0)
+		h.span = h.scope.BeginShared()
 	}
 }
 

@@ -180,14 +180,20 @@ func TestHandlerOfOwnType(t *testing.T) {
 
 // BenchmarkHandler is what an event costs with and without the account.
 func BenchmarkHandler(b *testing.B) {
-	capture := &capturing{}
-	informers := clientgo.NewInformers(clientgo.InformersOptions{})
 	bare := cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {}}
-	if _, err := informers.Wrap("pods", capture).AddEventHandler(bare); err != nil {
-		b.Fatal(err)
+	wrap := func(options clientgo.InformersOptions) cache.ResourceEventHandler {
+		capture := &capturing{}
+		if _, err := clientgo.NewInformers(options).Wrap("pods", capture).AddEventHandler(bare); err != nil {
+			b.Fatal(err)
+		}
+		return capture.handler
 	}
+	scopes := probes.NewScopes()
 	old, p := pod("a", 1), pod("a", 2)
-	for name, h := range map[string]cache.ResourceEventHandler{"bare": bare, "account": capture.handler} {
+	for name, h := range map[string]cache.ResourceEventHandler{
+		"bare": bare, "account": wrap(clientgo.InformersOptions{}),
+		"account and scope": wrap(clientgo.InformersOptions{HandlerScope: scopes.Scope}),
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -239,7 +245,7 @@ func (s *strange) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceE
 	return &registration{r}, err
 }
 
-// TestHandlerScope has a handler that starts a goroutine for each event.
+// TestHandlerScope has a handler that starts a goroutine for each event, which all have one label.
 func TestHandlerScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -252,11 +258,33 @@ func TestHandlerScope(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"events of v1.Pod", "events of v1.Pod"}, labelsOf(t, "github.com/leakguard/leakguard/probes/clientgo_test.work")); diff != "" {
+		if diff := cmp.Diff([]string{"events of v1.Pod"}, labelsOf(t, "github.com/leakguard/leakguard/probes/clientgo_test.work")); diff != "" {
 			t.Errorf("labels of the goroutines (-want +got):\n%s", diff)
 		}
+		time.Sleep(2 * time.Second)
 		if open := w.scopes.InFlight(nil); len(open) != 0 {
 			t.Errorf("in flight: %v, want nothing", open)
+		}
+		close(release)
+		stop()
+	})
+}
+
+// TestHandlerOfASpanKeepsItsLabels adds a handler inside a reconcile, which says more than the kind of its objects.
+func TestHandlerOfASpanKeepsItsLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.informers = clientgo.NewInformers(clientgo.InformersOptions{HandlerScope: func(string) *probes.Scope { return w.scopes.Scope("events") }})
+		i, stop := w.start(newPods("a"))
+		release := make(chan struct{})
+		w.scopes.Scope("app").Do(t.Context(), func(context.Context) {
+			if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { go work(release) }}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"app"}, labelsOf(t, "github.com/leakguard/leakguard/probes/clientgo_test.work")); diff != "" {
+			t.Errorf("labels of the goroutine (-want +got):\n%s", diff)
 		}
 		close(release)
 		stop()

@@ -28,7 +28,8 @@ type InformersOptions struct {
 	// Kind names the kind of an informer's example object, the way that [probes.ObjectIndex.Saw] is told it. Nil: [KindOf].
 	Kind func(object runtime.Object) string
 	// HandlerScope gives the scope that the handlers of a kind run in, so that the goroutines they start are known for
-	// theirs. Nil, or a nil scope: they run without labels. Each event then costs what a span does.
+	// theirs. Each event then costs what a span of low cardinality does. A handler that is added inside a span keeps the
+	// labels of that, which tell more. Nil, or a nil scope: they run without labels.
 	HandlerScope func(kind string) *probes.Scope
 }
 

@@ -1,0 +1,173 @@
+package leakguard_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leakguard/leakguard/leakguard"
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch/frame"
+)
+
+// The goroutines of a watch, and of an informer.
+const (
+	receive  = "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive"
+	stream   = "net/http/internal/http2.(*clientStream).doRequest"
+	readLoop = "net/http.(*persistConn).readLoop"
+	opener   = mainModule + "/app.openWatch"
+)
+
+// part starts a goroutine of a library.
+func (w *world) part(controller string, span probes.SpanID, function string) {
+	w.start(controller, span, function).full = true
+}
+
+// watches is the reading of a transport that has so many left open.
+func watches(n int, resource string) probes.Reading {
+	return probes.Reading{
+		Probe: probes.TransportName, Resource: resource, Scope: "app", Count: float64(n), Covariate: -1,
+		Culprit: frame.Frame{Function: opener, File: "/src/app/watch.go", Line: 7},
+		Stack:   []frame.Frame{{Function: opener, File: "/src/app/watch.go", Line: 7}},
+	}
+}
+
+// leakWatches leaves a watch behind each second, and more of each part for other causes, and gives the findings that were
+// pending or firing at any time by culprit.
+func leakWatches(w *world, bounded bool, others int) map[string]leakguard.State {
+	seen, opened := map[string]leakguard.State{}, 0
+	w.run(8*time.Minute, func(s int) {
+		id := w.reconcile(s % 20)
+		w.part("app", id, receive)
+		w.part("app", id, stream)
+		opened++
+		for range others {
+			w.part("app", w.reconcile(s%20), receive)
+		}
+		r := watches(max(0, opened-20), "watches left open")
+		r.Leaked = true
+		if bounded {
+			r = watches(opened, "watches left open until they time out")
+			r.Bounded = true
+		}
+		w.readings = []probes.Reading{r}
+		for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
+			seen[f.Culprit.Function] = f.State
+		}
+	})
+	return seen
+}
+
+func TestPartsOfAWatchJoinItsAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen := leakWatches(w, false, 0)
+	if f := w.wantFiring("accounting"); f.Culprit.Function != opener || f.Controller != "app" || len(w.last) != 1 || len(f.Stacks) != 3 {
+		t.Errorf("got %v with %d stacks, want one finding of the account with 3", w.last, len(f.Stacks))
+	}
+	if len(seen) != 1 {
+		t.Errorf("pending or firing were %v, want the account only", seen)
+	}
+}
+
+// TestBoundedWatchesAreListed has watches that the server will end, of which nothing may alarm until then.
+func TestBoundedWatchesAreListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen := leakWatches(w, true, 0)
+	if len(seen) > 0 || len(w.last) != 1 || w.last[0].State != leakguard.StateListed || w.last[0].Culprit.Function != opener {
+		t.Errorf("got %v, pending or firing were %v; want one listed finding of the account", w.last, seen)
+	}
+}
+
+// TestAnotherLeakOfTheSameParts leaks three times as many watches as are accounted for.
+func TestAnotherLeakOfTheSameParts(t *testing.T) {
+	t.Parallel()
+	for _, bounded := range []bool{false, true} {
+		w := newWorld(t)
+		seen := leakWatches(w, bounded, 2)
+		if seen[receive] != leakguard.StateFiring {
+			t.Errorf("bounded %t: got %v, want a firing finding of its own for the watches that nobody accounts for", bounded, w.last)
+		}
+	}
+}
+
+// TestAnotherLeakOfTheSameController leaks a goroutine of the operator's own beside watches.
+func TestAnotherLeakOfTheSameController(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	opened := 0
+	w.run(8*time.Minute, func(s int) {
+		id := w.reconcile(s % 20)
+		w.part("app", id, receive)
+		opened++
+		w.start("app", id, "work")
+		r := watches(max(0, opened-20), "watches left open")
+		r.Leaked = true
+		w.readings = []probes.Reading{r}
+	})
+	got := map[string]bool{}
+	for _, f := range w.in(leakguard.StateFiring) {
+		got[f.Culprit.Function] = true
+	}
+	if len(got) != 2 || !got[opener] || !got[mainModule+"/app.work"] {
+		t.Errorf("got %v, want the watches and the work firing", w.last)
+	}
+}
+
+// TestPartsOfAnInformerJoinItsRunner runs an informer in each reconcile, whose watches the transport counts without knowing
+// whose they are.
+func TestPartsOfAnInformerJoinItsRunner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen, n := map[string]bool{}, 0
+	w.run(8*time.Minute, func(s int) {
+		id := w.reconcile(s % 20)
+		w.start("app", id, "runInformer.func1")
+		w.part("app", id, receive)
+		w.part("app", id, stream)
+		w.part("app", id, "context.(*cancelCtx).propagateCancel.func2")
+		n++
+		w.readings = []probes.Reading{{
+			Probe: probes.TransportName, Resource: "several: watch configmaps", Count: float64(n), Covariate: 1, Leaked: n >= 40,
+			Stack: []frame.Frame{{Function: "k8s.io/client-go/tools/cache.(*Reflector).watch"}},
+		}}
+		for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
+			seen[f.Controller+" "+f.Culprit.Function] = true
+		}
+	})
+	if f := w.wantFiring("accounting"); len(w.last) != 1 || len(f.Stacks) != 3 || f.Controller != "app" {
+		t.Errorf("got %v with %d stacks, want one finding with 3", w.last, len(f.Stacks))
+	}
+	if len(seen) != 1 || !seen["app "+mainModule+"/app.runInformer.func1"] {
+		t.Errorf("pending or firing were %v, want the one who runs the informers only", seen)
+	}
+}
+
+// TestPartsThatNobodyOwns are findings of their own.
+func TestPartsThatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(8*time.Minute, func(s int) { w.part("app", w.reconcile(s%20), receive) })
+	if f := w.wantFiring("orphaned"); f.Culprit.Function != receive {
+		t.Errorf("got %s, want the watch's goroutine", f.String())
+	}
+}
+
+// TestConnectionsOfTransportsThatEndThem grow at first: each lasts until it was idle for long enough.
+func TestConnectionsOfTransportsThatEndThem(t *testing.T) {
+	t.Parallel()
+	for _, bounded := range []bool{true, false} {
+		w := newWorld(t)
+		made := 0
+		w.run(8*time.Minute, func(int) {
+			w.part("", probes.SpanID{}, readLoop)
+			made++
+			r := watches(made, "HTTP transports made by reconciles")
+			r.Bounded = bounded
+			w.readings = []probes.Reading{r}
+		})
+		if firing := len(w.in(leakguard.StateFiring)) > 0; firing == bounded {
+			t.Errorf("bounded %t: got %v", bounded, w.last)
+		}
+	}
+}
