@@ -166,18 +166,12 @@ func (d *Detector) ownerBySpans(signals map[string]*signal, part *signal) *signa
 
 // ownerByNumber finds the orphans that a part comes with which is only known by its number.
 func ownerByNumber(signals map[string]*signal, part *signal) (owner *signal) {
-	if part.root == readLoop { // the two halves of a connection
-		for _, s := range signals {
-			if s.controller == part.controller && s.root == writeLoop {
-				return s
-			}
-		}
-	}
-	if part.controller == "" {
-		return nil
-	}
 	for _, s := range signals {
-		if s.controller == part.controller && s.root != "" && !isPart(s.root) && fits(part.settled, s.settled) && (owner == nil || s.stronger(owner)) {
+		switch {
+		case s.root == "" || s.controller != part.controller || !fits(part.settled, s.settled):
+		case part.root == readLoop && s.root == writeLoop:
+			return s
+		case part.controller != "" && !isPart(s.root) && (owner == nil || s.stronger(owner)):
 			owner = s
 		}
 	}

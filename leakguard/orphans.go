@@ -32,7 +32,8 @@ type orphanTable struct {
 type placeKey struct{ controller, root string }
 
 // orphanPlace is all orphans of one place. Those of spans without an object are judged by their growth, since nobody can tell
-// one worker for each object from a leak; here they are only followed to see whether they end. What stands under "this tick" is made anew at each tick.
+// one worker for each object from a leak; here they are only followed to see whether they end. What stands under "this tick"
+// is made anew at each tick.
 type orphanPlace struct {
 	placeKey
 	lives    map[uint64]*life // by the span's sequence number
@@ -88,12 +89,8 @@ func (t *orphanTable) observe(ev *Evidence) {
 
 // take counts a group if it is what an ended reconcile left behind.
 func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
-	value, ok := g.Label(probes.LabelReconcile)
+	id, ok := endedSpan(g, ev)
 	if !ok {
-		return
-	}
-	id, ok := probes.ParseSpanID(value)
-	if !ok || ev.inFlight(id.Seq) || (id.Object == 0 && isSpanItself(g.Stack)) {
 		return
 	}
 	root := frame.Root(g.Stack).Function
@@ -123,6 +120,16 @@ func (t *orphanTable) take(g *stackmatch.Group, ev *Evidence) {
 	}
 	t.live(p, id, g, ev.At)
 	p.highest = max(p.highest, id.Seq)
+}
+
+// endedSpan gives the span that has left a group behind; ok is false when there is none.
+func endedSpan(g *stackmatch.Group, ev *Evidence) (id probes.SpanID, ok bool) {
+	value, ok := g.Label(probes.LabelReconcile)
+	if !ok {
+		return id, false
+	}
+	id, ok = probes.ParseSpanID(value)
+	return id, ok && !ev.inFlight(id.Seq) && (id.Object != 0 || !isSpanItself(g.Stack))
 }
 
 // isSpanItself reports whether a goroutine runs a span that shares its label with others, of which this one may have ended

@@ -40,7 +40,8 @@ func TestWatchThatTimesOut(t *testing.T) {
 					var bodies []io.Closer
 					for range 4 {
 						scopes.Scope("app").Do(t.Context(), func(ctx context.Context) {
-							bodies = append(bodies, roundTrip(t, ctx, rt, "https://host"+watchAll+tt.query).Body)
+							resp := roundTrip(t, ctx, rt, "https://host"+watchAll+tt.query) //nolint:bodyclose // left open on purpose
+							bodies = append(bodies, resp.Body)
 						})
 					}
 					transport.Read(t.Context(), nil)

@@ -32,8 +32,8 @@ func TestWatchOfAReflectorIsNotBounded(t *testing.T) {
 		for range 4 {
 			scopes.Scope("app").Do(life, func(ctx context.Context) {
 				lw := &cache.ListWatch{
-					ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
-					WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
+					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 						r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://host/api/v1/pods?watch=true&timeoutSeconds=400", nil)
 						if err != nil {
 							return nil, err
