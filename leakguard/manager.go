@@ -28,8 +28,9 @@ func (m *Manager) Add(r manager.Runnable) error {
 
 // NewManager is a drop-in for ctrl.NewManager. It instruments every controller of reconcile.Request with no change to
 // it and every webhook that the builder registers, shields shared connections and informers from being taken for a
-// reconcile's work, keeps account of response bodies, watches, informers and event handlers, learns from the cache which
-// objects live, serves the debug page on the metrics server, and adds a health check named "leakguard".
+// reconcile's work, keeps account of response bodies, watches, informers and event handlers, which run in a scope of their
+// kind, learns from the cache which objects live, serves the debug page on the metrics server, and adds a health check
+// named "leakguard".
 //
 // cfg and opts are not changed. What opts already holds (NewCache, Cache.NewInformer, HTTP clients, the config's transport
 // wrappers) stays in force; the guard's parts are put around it. For further clusters see [Manager.Instrument], for

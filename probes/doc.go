@@ -39,6 +39,7 @@
 // running, and work after the user's own [pprof.Do] with a context that does not descend from the scope's.
 //
 // A body or watch that is handed to a goroutine which needs it for a bounded time after its span counts as left open until
-// the first of its kind was seen to be closed; three times as long a life is granted from then on. Connections and dials
+// the first of its kind was seen to be closed; three times as long a life is granted from then on. A watch that names a timeout
+// is granted that, unless an informer opened it. Connections and dials
 // are not counted one by one: sockets are, and transports.
 package probes
