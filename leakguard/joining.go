@@ -202,26 +202,32 @@ func (t *orphanTable) leader(part *orphanPlace) (best *orphanPlace) {
 const severalWatches = "several: "
 
 // adopt gives the watches of several informers to the goroutines that run the informers, when those are orphans: who ran
-// them is the one to blame.
+// them is the one to blame. Of several controllers it is the one with the most: the others may have one each.
 func (d *Detector) adopt(signals map[string]*signal, name string, now time.Time) {
 	s := signals[name]
 	var leader *orphanPlace
+	parts, runners := 0, 0
 	for key, p := range d.orphans.places {
-		if p.sample == nil || !hasAnyPrefix(key.root, receiveRoots[:]) || (s.controller != "" && s.controller != key.controller) || 5*p.goroutines < 4*int(s.count) {
+		if p.sample == nil || !hasAnyPrefix(key.root, receiveRoots[:]) || (s.controller != "" && s.controller != key.controller) {
 			continue
 		}
 		l := d.orphans.leader(p)
-		if l != nil && fits(int(s.count), l.goroutines) && (leader == nil || l.controller < leader.controller) {
+		if l == nil {
+			continue
+		}
+		parts, runners = parts+p.goroutines, runners+l.goroutines
+		if leader == nil || l.goroutines > leader.goroutines || (l.goroutines == leader.goroutines && l.controller < leader.controller) {
 			leader = l
 		}
 	}
-	if leader == nil {
+	if leader == nil || 5*parts < 4*int(s.count) || !fits(int(s.count), runners) {
 		return
 	}
 	delete(signals, name)
 	d.retire(name, now)
 	own := *s
 	own.resource, own.controller, own.category, own.root = "", leader.controller, orphanCategory, leader.root
+	own.count = min(own.count, int64(leader.goroutines))
 	own.culprit, own.pattern = blame(leader.sample.Stack, frame.Frame{}, d.main)
 	own.parts = append(own.parts, s.stack)
 	own.stack, own.sample, own.waitReason, own.settled = leader.sample.Stack, leader.sample, leader.sample.WaitReason, leader.goroutines

@@ -171,3 +171,28 @@ func TestConnectionsOfTransportsThatEndThem(t *testing.T) {
 		}
 	}
 }
+
+// TestInformersOfSeveralControllers has one that leaks informers, and one that has started a single one lazily, of the same
+// kind.
+func TestInformersOfSeveralControllers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := 1
+	lazy := w.reconcile(30)
+	w.start("lazy", lazy, "startOnce.func1")
+	w.part("lazy", lazy, receive)
+	seen := map[string]bool{}
+	w.run(8*time.Minute, func(s int) {
+		id := w.reconcile(s % 20)
+		w.start("app", id, "runInformer.func1")
+		w.part("app", id, receive)
+		n++
+		w.readings = []probes.Reading{{Probe: probes.TransportName, Resource: "several: watch configmaps", Count: float64(n), Covariate: 1, Leaked: n >= 40}}
+		for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
+			seen[f.Controller+" "+f.Culprit.Function] = true
+		}
+	})
+	if len(seen) != 1 || !seen["app "+mainModule+"/app.runInformer.func1"] {
+		t.Errorf("pending or firing were %v, want the one who leaks informers only", seen)
+	}
+}
