@@ -205,22 +205,8 @@ const severalWatches = "several: "
 // them is the one to blame. Of several controllers it is the one with the most: the others may have one each.
 func (d *Detector) adopt(signals map[string]*signal, name string, now time.Time) {
 	s := signals[name]
-	var leader *orphanPlace
-	parts, runners := 0, 0
-	for key, p := range d.orphans.places {
-		if p.sample == nil || !hasAnyPrefix(key.root, receiveRoots[:]) || (s.controller != "" && s.controller != key.controller) {
-			continue
-		}
-		l := d.orphans.leader(p)
-		if l == nil {
-			continue
-		}
-		parts, runners = parts+p.goroutines, runners+l.goroutines
-		if leader == nil || l.goroutines > leader.goroutines || (l.goroutines == leader.goroutines && l.controller < leader.controller) {
-			leader = l
-		}
-	}
-	if leader == nil || 5*parts < 4*int(s.count) || !fits(int(s.count), runners) {
+	leader := d.orphans.runner(s)
+	if leader == nil {
 		return
 	}
 	delete(signals, name)
@@ -232,4 +218,26 @@ func (d *Detector) adopt(signals map[string]*signal, name string, now time.Time)
 	own.parts = append(own.parts, s.stack)
 	own.stack, own.sample, own.waitReason, own.settled = leader.sample.Stack, leader.sample, leader.sample.WaitReason, leader.goroutines
 	d.collect(signals, own)
+}
+
+// runner finds the largest place that runs informers, when such places explain all the watches of a signal; nil otherwise.
+func (t *orphanTable) runner(s *signal) (most *orphanPlace) {
+	parts, runners := 0, 0
+	for key, p := range t.places {
+		if p.sample == nil || !hasAnyPrefix(key.root, receiveRoots[:]) || (s.controller != "" && s.controller != key.controller) {
+			continue
+		}
+		l := t.leader(p)
+		if l == nil {
+			continue
+		}
+		parts, runners = parts+p.goroutines, runners+l.goroutines
+		if most == nil || l.goroutines > most.goroutines || (l.goroutines == most.goroutines && l.controller < most.controller) {
+			most = l
+		}
+	}
+	if 5*parts < 4*int(s.count) || !fits(int(s.count), runners) {
+		return nil
+	}
+	return most
 }

@@ -107,7 +107,7 @@ type contextless struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (f *contextless) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.url, http.NoBody)
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.url, http.NoBody) //nolint:contextcheck // of no reconcile on purpose
 	if err != nil {
 		return reconcile.Result{}, err
 	}
