@@ -1,6 +1,7 @@
 package leakguard
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -191,7 +192,7 @@ func (t *orphanTable) leader(part *orphanPlace) (best *orphanPlace) {
 				same++
 			}
 		}
-		if 5*same >= 4*len(part.spans) && (best == nil || len(p.spans) < len(best.spans) || (len(p.spans) == len(best.spans) && key.root < best.root)) {
+		if same > 0 && 5*same >= 4*len(part.spans) && (best == nil || len(p.spans) < len(best.spans) || (len(p.spans) == len(best.spans) && key.root < best.root)) {
 			best = p
 		}
 	}
@@ -224,7 +225,7 @@ func (d *Detector) adopt(signals map[string]*signal, name string, now time.Time)
 func (t *orphanTable) runner(s *signal) (most *orphanPlace) {
 	parts, runners := 0, 0
 	for key, p := range t.places {
-		if p.sample == nil || !hasAnyPrefix(key.root, receiveRoots[:]) || (s.controller != "" && s.controller != key.controller) {
+		if !hasAnyPrefix(key.root, receiveRoots[:]) || (s.controller != "" && s.controller != key.controller) {
 			continue
 		}
 		l := t.leader(p)
@@ -232,7 +233,7 @@ func (t *orphanTable) runner(s *signal) (most *orphanPlace) {
 			continue
 		}
 		parts, runners = parts+p.goroutines, runners+l.goroutines
-		if most == nil || l.goroutines > most.goroutines || (l.goroutines == most.goroutines && l.controller < most.controller) {
+		if most == nil || cmp.Or(cmp.Compare(l.goroutines, most.goroutines), strings.Compare(most.controller, l.controller)) > 0 {
 			most = l
 		}
 	}
