@@ -58,6 +58,14 @@ func accountsOf(root string) (probe string, resources []string) {
 	return "", nil
 }
 
+// descriptors is what the resources start with of which each connection takes one.
+const descriptors = "open files"
+
+// isPart reports whether a signal comes with something else: it is about goroutines of a library, or about descriptors.
+func (s *signal) isPart() bool {
+	return (s.root != "" && isPart(s.root)) || strings.HasPrefix(s.resource, descriptors)
+}
+
 // isPart reports whether a root function's goroutines come with something else.
 func isPart(root string) bool {
 	probe, _ := accountsOf(root)
@@ -82,11 +90,11 @@ func (d *Detector) join(signals map[string]*signal, now time.Time) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(signals)) {
 		s := signals[name]
-		if s.root == "" || !isPart(s.root) {
+		if !s.isPart() {
 			continue
 		}
 		owner := ownerByAccount(signals, s)
-		if owner == nil {
+		if owner == nil && s.root != "" {
 			owner = d.ownerBySpans(signals, s)
 		}
 		if owner != nil {
@@ -128,12 +136,13 @@ func (d *Detector) retire(name string, now time.Time) {
 // connection that was opened while the labels were taken off.
 func ownerByAccount(signals map[string]*signal, part *signal) (owner *signal) {
 	total := 0
-	probe, resources := accountsOf(part.root)
+	root := part.root
+	if strings.HasPrefix(part.resource, descriptors) {
+		root = readLoop // a connection's
+	}
+	probe, resources := accountsOf(root)
 	for _, s := range signals {
-		if s.rule != ruleAccounting || s.category != probe || !hasAnyPrefix(s.resource, resources) {
-			continue
-		}
-		if part.controller != s.controller && part.controller != "" && s.controller != "" {
+		if s.rule != ruleAccounting || s.category != probe || !hasAnyPrefix(s.resource, resources) || !s.mayOwn(part) {
 			continue
 		}
 		total += int(s.count)
@@ -145,6 +154,11 @@ func ownerByAccount(signals map[string]*signal, part *signal) (owner *signal) {
 		return nil
 	}
 	return owner
+}
+
+// mayOwn reports whether nothing says that two signals are about different controllers.
+func (s *signal) mayOwn(part *signal) bool {
+	return s.controller == part.controller || s.controller == "" || part.controller == ""
 }
 
 // ownerBySpans finds the signal about goroutines of the same reconciles that a part comes with.
@@ -186,17 +200,22 @@ func (t *orphanTable) leader(part *orphanPlace) (best *orphanPlace) {
 		if key.controller != part.controller || p.sample == nil || isPart(key.root) {
 			continue
 		}
-		same := 0
-		for seq := range part.spans {
-			if p.spans[seq] {
-				same++
-			}
-		}
-		if same > 0 && 5*same >= 4*len(part.spans) && (best == nil || len(p.spans) < len(best.spans) || (len(p.spans) == len(best.spans) && key.root < best.root)) {
+		if p.holds(part) && (best == nil || cmp.Or(cmp.Compare(len(p.spans), len(best.spans)), strings.Compare(key.root, best.root)) < 0) {
 			best = p
 		}
 	}
 	return best
+}
+
+// holds reports whether nearly all reconciles that left a part behind have left a goroutine of the place behind.
+func (p *orphanPlace) holds(part *orphanPlace) bool {
+	same := 0
+	for seq := range part.spans {
+		if p.spans[seq] {
+			same++
+		}
+	}
+	return same > 0 && 5*same >= 4*len(part.spans)
 }
 
 // severalWatches is what the resource of several watches of one selection starts with.

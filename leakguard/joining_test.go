@@ -196,3 +196,23 @@ func TestInformersOfSeveralControllers(t *testing.T) {
 		t.Errorf("pending or firing were %v, want the one who leaks informers only", seen)
 	}
 }
+
+// TestDescriptorsOfTransportsThatEndThem climb with the connections, and climb alone.
+func TestDescriptorsOfTransportsThatEndThem(t *testing.T) {
+	t.Parallel()
+	for _, owned := range []bool{true, false} {
+		w := newWorld(t)
+		made := 0
+		w.run(8*time.Minute, func(int) {
+			made++
+			w.readings = []probes.Reading{{Probe: "process", Resource: "open files: socket", Count: float64(made + 12), Covariate: -1, Climbing: true}}
+			if r := watches(made, "HTTP transports made by reconciles"); owned {
+				r.Bounded = true
+				w.readings = append(w.readings, r)
+			}
+		})
+		if alarm := len(w.in(leakguard.StatePending, leakguard.StateFiring)) > 0; alarm == owned {
+			t.Errorf("owned %t: got %v", owned, w.last)
+		}
+	}
+}

@@ -137,7 +137,7 @@ func grows(v memstats.Verdict) bool { return v.Outcome == memstats.Leak }
 
 func (r *resource) signal(v memstats.Verdict) signal {
 	s := signal{
-		rule: ruleCounter, category: r.category, tier: TierLikely, level: levelFiring, controller: r.reading.Scope,
+		rule: ruleCounter, category: r.category, resource: r.what, settled: int(v.Rise), tier: TierLikely, level: levelFiring, controller: r.reading.Scope,
 		culprit: r.reading.Culprit, count: int64(v.Level), perHour: v.PerHour, since: v.Since, trap: r.trap, advice: r.advice, stack: r.reading.Stack,
 		reason: r.what + ": " + v.Reason,
 	}

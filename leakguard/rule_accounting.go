@@ -65,7 +65,7 @@ func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(sig
 
 func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 	s := signal{
-		rule: ruleAccounting, category: r.Probe, resource: r.Resource, bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
+		rule: ruleAccounting, category: r.Probe, resource: r.Resource, settled: int(r.Count - acc.firstCount), bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
 		culprit: r.Culprit, count: int64(r.Count), since: acc.first, reason: r.Reason, advice: r.Advice, trap: r.Trap, stack: r.Stack,
 	}
 	need := 2

@@ -36,7 +36,7 @@ type signal struct {
 
 	// for the joining
 	root     string // the function that the goroutines were started for; empty for signals that are not about goroutines
-	settled  int    // how many goroutines are past the grace
+	settled  int    // how many goroutines are past the grace; for what a probe counts, by how many it has risen
 	resource string // what a probe counts; empty for signals that are not its
 	bounded  bool   // known to end by itself
 	parts    [][]frame.Frame
