@@ -102,6 +102,7 @@ func quickLabels(labels context.Context) context.Context {
 func (sc *Scope) BeginShared() Span {
 	e := sc.epoch.Load()
 	for e == nil || !e.enter() {
+		sc.shared.Store(true)
 		e = sc.newEpoch(e)
 	}
 	pprof.SetGoroutineLabels(e.quick)

@@ -143,7 +143,7 @@ func viewPlace(v *entryView) placeKey {
 type openSpans struct {
 	ids    map[uint64]bool
 	oldest map[string]uint64 // by scope, the smallest open number
-	any    uint64            // the smallest of all; 0 for none
+	any    uint64            // the smallest of all that a stack can tell; 0 for none
 }
 
 func (l *Ledger) spans() openSpans {
@@ -153,7 +153,7 @@ func (l *Ledger) spans() openSpans {
 	}
 	for _, o := range l.options.Scopes.open(nil, 0) { // ordered by number
 		s.ids[o.ID.Seq] = true
-		if s.any == 0 {
+		if s.any == 0 && !l.options.Scopes.isShared(o.Scope) { // a handler that blocks holds its span open for ever
 			s.any = o.ID.Seq
 		}
 		if _, have := s.oldest[o.Scope]; !have {

@@ -123,6 +123,14 @@ func (s *Scopes) IsOpen(scope string, id SpanID) bool {
 	return sc != nil && sc.isOpen(id.Seq)
 }
 
+// isShared reports whether the spans of a scope were begun with [Scope.BeginShared].
+func (s *Scopes) isShared(scope string) bool {
+	s.mu.Lock()
+	sc := s.scopes[scope]
+	s.mu.Unlock()
+	return sc != nil && sc.shared.Load()
+}
+
 // ScopeStats counts the spans of a scope since the process started.
 type ScopeStats struct {
 	// Scope is its name.
@@ -137,6 +145,8 @@ type Scope struct {
 	set   *Scopes
 	name  string
 	epoch atomic.Pointer[epoch] // takes in new spans; nil without low cardinality
+	// shared is set when its spans are begun with BeginShared, which leaves no frame that tells a span's stack.
+	shared atomic.Bool
 
 	mu     sync.Mutex
 	begun  uint64 // like ended without the spans of epochs
