@@ -61,9 +61,10 @@ func accountsOf(root string) (probe string, resources []string) {
 // descriptors is what the resources start with of which each connection takes one.
 const descriptors = "open files"
 
-// isPart reports whether a signal comes with something else: it is about goroutines of a library, or about descriptors.
+// isPart reports whether a signal comes with something else: it is about goroutines of a library, or about descriptors. With a
+// culprit of the operator's own, such as a handler that blocks, it is a leak of its own.
 func (s *signal) isPart() bool {
-	return (s.root != "" && isPart(s.root)) || strings.HasPrefix(s.resource, descriptors)
+	return (s.root != "" && s.pattern && isPart(s.root)) || strings.HasPrefix(s.resource, descriptors)
 }
 
 // isPart reports whether a root function's goroutines come with something else.

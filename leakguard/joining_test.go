@@ -6,6 +6,8 @@ import (
 
 	"github.com/leakguard/leakguard/leakguard"
 	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/probes/clientgo"
+	"github.com/leakguard/leakguard/stackmatch"
 	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
@@ -214,5 +216,43 @@ func TestDescriptorsOfTransportsThatEndThem(t *testing.T) {
 		if alarm := len(w.in(leakguard.StatePending, leakguard.StateFiring)) > 0; alarm == owned {
 			t.Errorf("owned %t: got %v", owned, w.last)
 		}
+	}
+}
+
+// TestBlockedHandlersAreNoPart has handlers that were removed while they block, beside others that were left behind: the
+// goroutines of both are started for one function of client-go.
+func TestBlockedHandlersAreNoPart(t *testing.T) {
+	t.Parallel()
+	const run = "k8s.io/client-go/tools/cache.(*processorListener).run"
+	d, err := leakguard.NewDetector(leakguard.Options{MainModule: mainModule})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last []leakguard.Finding
+	at, groups := time.Unix(1_700_000_000, 0), []stackmatch.Group{}
+	add := func(controller string, seq int, stack ...frame.Frame) {
+		id := probes.SpanID{Seq: uint64(seq + 1), Object: probes.Object(seq%20 + 1)} //nolint:gosec // not negative
+		groups = append(groups, stackmatch.Group{
+			ID: uint64(len(controller)), Stack: append(stack, frame.Frame{Function: run}), Count: 1, WaitReason: "chan receive",
+			Labels: []stackmatch.Label{{Key: probes.LabelController, Value: controller}, {Key: probes.LabelReconcile, Value: id.String()}},
+		})
+	}
+	for s := range 360 {
+		add("blocks", 2*s, frame.Frame{Function: mainModule + "/app.block", File: "/src/app/handler.go", Line: 3})
+		add("adds", 2*s+1)
+		at = at.Add(time.Second)
+		if s%10 != 0 {
+			continue
+		}
+		r := watches(s, "event handlers left open")
+		r.Probe, r.Scope, r.Leaked = clientgo.InformersName, "", true
+		last = d.Step(leakguard.Evidence{At: at, Groups: groups, Readings: []probes.Reading{r}})
+	}
+	got := map[string]leakguard.State{}
+	for _, f := range last {
+		got[f.Controller+" "+f.Culprit.Function] = f.State
+	}
+	if len(got) != 2 || got[" "+opener] != leakguard.StateFiring || got["blocks "+mainModule+"/app.block"] != leakguard.StateFiring {
+		t.Errorf("got %v, want the handlers left open and those that block", last)
 	}
 }
