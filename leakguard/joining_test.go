@@ -256,3 +256,22 @@ func TestBlockedHandlersAreNoPart(t *testing.T) {
 		t.Errorf("got %v, want the handlers left open and those that block", last)
 	}
 }
+
+// TestConnectionsOfHungCalls are left behind by a goroutine of the operator's own that waits for an answer.
+func TestConnectionsOfHungCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen := map[string]bool{}
+	w.run(8*time.Minute, func(s int) {
+		id := w.reconcile(s % 20)
+		w.start("app", id, "getWithoutTimeout")
+		w.part("app", id, readLoop)
+		w.part("app", id, "net/http.(*persistConn).writeLoop")
+		for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
+			seen[f.Culprit.Function] = true
+		}
+	})
+	if f := w.wantFiring("orphaned"); f.Culprit.Function != mainModule+"/app.getWithoutTimeout" || len(seen) != 1 {
+		t.Errorf("got %v, pending or firing were %v; want the one who waits only", w.last, seen)
+	}
+}
