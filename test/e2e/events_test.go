@@ -153,7 +153,7 @@ func reported(t *testing.T, cfg *rest.Config, user string, events int) (regardin
 func TestEventsRegardTheOwner(t *testing.T) {
 	t.Setenv("POD_NAME", "operator-1-x")
 	t.Setenv("POD_NAMESPACE", "default")
-	cfg, _ := kubeconfig(t)
+	cfg, _ := cluster(t)
 	admin, err := client.New(cfg, client.Options{})
 	if err != nil {
 		t.Fatal(err)
