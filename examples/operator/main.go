@@ -9,8 +9,8 @@
 //
 // It has a custom resource App, a clean controller "app", a controller "leaky" that runs the chosen trap of package traps
 // inside its reconciles, and a load that keeps both busy. With several traps each has a controller "leaky-NAME" of its
-// own, and --json says of each what was found and when. No cluster is needed: without $KUBECONFIG and $KUBEBUILDER_ASSETS
-// it brings a small API server of its own, see package miniapi.
+// own, and --json says of each what was found and when, and with --peers what other detectors see. No cluster is needed:
+// without $KUBECONFIG and $KUBEBUILDER_ASSETS it brings a small API server of its own, see package miniapi.
 //
 // It exits with 0 when all went as --expect says, 1 when it did not or something failed, 2 for wrong arguments.
 package main
