@@ -32,6 +32,7 @@ type governor struct {
 	pause    time.Duration // for each goroutine, of the last dump
 	dumpAt   time.Time     // when the last dump was taken
 	dumpCost time.Duration // what it cost
+	slow     int           // dumps in a row that took longer than the budget's pause
 	calm     int           // ticks in a row without anything pending
 }
 
@@ -56,7 +57,7 @@ func (g *governor) measure(level string, sample func() (read int)) {
 // allowDump reports whether a dump of so many goroutines fits the budget of pause and, after the one before, that of CPU; it
 // counts the dump as skipped if not.
 func (g *governor) allowDump(goroutines int) bool {
-	short := g.budget.Pause < 0 || g.pause*time.Duration(goroutines) <= g.budget.Pause
+	short := g.short(g.pause, goroutines) || g.slow > 0 && g.short(pausePerGoroutine, goroutines) && time.Since(g.dumpAt) >= g.retry()
 	cheap := g.dumpAt.IsZero() || time.Since(g.dumpAt) >= g.spread(g.dumpCost)
 	if short && cheap {
 		return true
@@ -65,13 +66,31 @@ func (g *governor) allowDump(goroutines int) bool {
 	return false
 }
 
+// short reports whether a dump of so many goroutines stops the world for no longer than it may.
+func (g *governor) short(each time.Duration, goroutines int) bool {
+	return g.budget.Pause < 0 || each*time.Duration(goroutines) <= g.budget.Pause
+}
+
+// maxSlow bounds how often the time until another try doubles.
+const maxSlow = 5
+
+// retry is how long after a dump that was too slow another one is tried where one should fit: a single one on a busy machine
+// says little of the next, and without any the growth of goroutines is never decided. It doubles each time.
+func (g *governor) retry() time.Duration {
+	return g.timing.dumpRetry << (min(g.slow, maxSlow) - 1)
+}
+
 // measureDump takes a dump and learns from its pause.
 func (g *governor) measureDump(goroutines int, dump func() (read int)) {
 	began := time.Now()
 	g.measure(levelDump, dump)
 	g.dumpAt, g.dumpCost = time.Now(), time.Since(began)
-	if goroutines > 0 {
-		g.pause = (g.pause + g.dumpCost/time.Duration(goroutines)) / 2
+	if g.slow++; g.budget.Pause < 0 || g.dumpCost <= g.budget.Pause {
+		g.slow = 0
+	}
+	if goroutines > 0 { // slower by half of it, faster at once
+		each := g.dumpCost / time.Duration(goroutines)
+		g.pause = min(each, (g.pause+each)/2)
 	}
 }
 

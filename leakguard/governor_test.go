@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func governed(t *testing.T, b Budget, cost time.Duration, findings ...Finding) time.Duration {
@@ -63,5 +65,41 @@ func TestGovernorRefusesLongDumps(t *testing.T) {
 	}
 	if got := g.report(); len(got) != 1 || got[0].Skipped != 1 {
 		t.Errorf("got %+v, want one skipped dump", got)
+	}
+}
+
+// A dump that was slow once, on a busy machine, must not end the dumps for ever; one that always is comes ever more seldom.
+func TestGovernorTriesSlowDumpsAgain(t *testing.T) {
+	t.Parallel()
+	const goroutines = 500
+	dumps := func(cost func(n int) time.Duration) (at []time.Duration) {
+		synctest.Test(t, func(*testing.T) {
+			o := Options{}
+			o.setDefaults()
+			g := newGovernor(o.Budget, newTiming(&o))
+			began := time.Now()
+			for time.Since(began) < 2*time.Hour {
+				if g.allowDump(goroutines) {
+					at = append(at, time.Since(began).Truncate(time.Minute))
+					g.measureDump(goroutines, func() int { time.Sleep(cost(len(at))); return 1 })
+				}
+				time.Sleep(10 * time.Second)
+			}
+		})
+		return at
+	}
+	once := dumps(func(n int) time.Duration {
+		if n == 1 {
+			return time.Second
+		}
+		return time.Millisecond
+	})
+	if len(once) < 100 || once[1] != 2*time.Minute {
+		t.Errorf("after one slow dump: got %d more, the first after %v, want the usual ones from 2m on", len(once)-1, once[1:min(2, len(once))])
+	}
+	always := dumps(func(int) time.Duration { return 50 * time.Millisecond })
+	want := []time.Duration{0, 2 * time.Minute, 6 * time.Minute, 14 * time.Minute, 30 * time.Minute, 62 * time.Minute, 94 * time.Minute}
+	if diff := cmp.Diff(want, always); diff != "" {
+		t.Errorf("dumps that are always slow come at (-want +got):\n%s", diff)
 	}
 }

@@ -79,7 +79,9 @@ type Budget struct {
 	// CPU is the share of one core that sampling may use on average. 0 means DefaultCPU; negative means no bound. With a
 	// Scale below 1, which samples more often, it is divided by Scale.
 	CPU float64
-	// Pause is how long a single dump may stop the world. 0 means DefaultPause; negative means no bound.
+	// Pause is how long a single dump may stop the world, as far as the ones before tell. 0 means DefaultPause; negative
+	// means no bound. After one that took longer, another is tried where one should fit: after two minutes, then four, and so
+	// on up to half an hour.
 	Pause time.Duration
 }
 

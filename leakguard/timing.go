@@ -40,6 +40,7 @@ type timing struct {
 	recheck                            time.Duration // how long the verdict of a dump holds
 	heapEvery                          time.Duration // between two heap profiles
 	proofEvery                         time.Duration // between two leak profiles
+	dumpRetry                          time.Duration // after a dump that stopped the world for too long
 	warmUp, limitSoon                  time.Duration // see allowance.go
 	creation                           time.Duration // over which goroutines created are counted
 }
@@ -55,7 +56,7 @@ func newTiming(o *Options) timing {
 		aged: scaled(time.Minute), gone: scaled(time.Minute), goneProven: scaled(5 * time.Minute),
 		fresh: scaled(2 * time.Minute), memory: scaled(30 * time.Minute),
 		quiet: scaled(time.Minute), resolve: scaled(5 * time.Minute), keep: scaled(time.Hour), recheck: scaled(time.Minute), hung: scaled(10 * time.Minute),
-		heapEvery: scaled(5 * time.Minute), proofEvery: scaled(10 * time.Minute),
+		heapEvery: scaled(5 * time.Minute), proofEvery: scaled(10 * time.Minute), dumpRetry: scaled(2 * time.Minute),
 		warmUp: scaled(warmUp), limitSoon: scaled(limitSoon), creation: scaled(time.Minute),
 	}
 }
