@@ -17,6 +17,8 @@ type leak struct {
 	twin bool
 	// controller is the one whose reconciles do the work.
 	controller string
+	// shared says that other leaks have reconcilers of the same type.
+	shared bool
 	// rollouts counts how often the work was done for an object that is there.
 	rollouts atomic.Int64
 
@@ -81,8 +83,13 @@ func (l *leak) owns(f *leakguard.Finding) bool {
 
 // isAbout reports whether a finding blames the trap's culprit.
 func (l *leak) isAbout(f *leakguard.Finding) bool {
-	return l.Culprit != traps.Site{} && f.Controller == l.blamed() && generic(f.Culprit.Function) == l.Culprit.Function &&
+	return l.Culprit != traps.Site{} && l.names(f) && generic(f.Culprit.Function) == l.Culprit.Function &&
 		(l.Culprit.File == "" || f.Culprit.File == l.Culprit.File)
+}
+
+// names reports whether a finding names the controller that it must name.
+func (l *leak) names(f *leakguard.Finding) bool {
+	return f.Controller == l.blamed() || l.ByType && l.shared && f.Controller == ""
 }
 
 // disturbs reports whether a finding is one that the trap must not make: whatever blames its controller, where no alarm

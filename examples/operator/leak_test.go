@@ -80,7 +80,7 @@ func TestWhatIsSaidOfATrap(t *testing.T) {
 // What belongs to no trap must not fire, and must not even be pending where nothing should alarm.
 func TestNothingElseMayFire(t *testing.T) {
 	t.Parallel()
-	send, watch := newLeak(t, "chan-send", false), newLeak(t, "watch-idle", false)
+	send, watch := newLeak(t, "chan-send", false), newLeak(t, "watch-http1", false)
 	stranger := func(state leakguard.State) leakguard.Finding {
 		return leakguard.Finding{Fingerprint: "stranger", Controller: "app", State: state}
 	}
@@ -94,8 +94,8 @@ func TestNothingElseMayFire(t *testing.T) {
 		refused bool
 	}{
 		{"their own", []*leak{send, watch}, own(send, leakguard.StateFiring), false},
-		{"what a watch leaves behind", []*leak{send, watch}, part(watch, watch.controller), false},
-		{"what a watch leaves behind in another controller", []*leak{send, watch}, part(watch, send.controller), true},
+		{"the connection of a watch", []*leak{send, watch}, part(watch, watch.controller), false},
+		{"the connection of a watch in another controller", []*leak{send, watch}, part(watch, send.controller), true},
 		{"a firing stranger", []*leak{send, watch}, stranger(leakguard.StateFiring), true},
 		{"a total beside leaks", []*leak{send, watch}, leakguard.Finding{State: leakguard.StateFiring, Culprit: frame.Frame{Function: "watches"}}, false},
 		{"a total beside one leak", []*leak{send}, leakguard.Finding{State: leakguard.StateFiring, Culprit: frame.Frame{Function: "watches"}}, true},

@@ -60,7 +60,7 @@ func (l *leak) leftBy(groups []group) int {
 // leaves reports whether a goroutine in a function is one that the trap leaves behind.
 func (l *leak) leaves(function string) bool {
 	function = generic(function)
-	return function == l.Culprit.Function || slices.Contains(l.Also, function)
+	return function == l.Culprit.Function || slices.Contains(l.Also, function) || slices.Contains(l.Parts, function)
 }
 
 var (

@@ -122,7 +122,7 @@ func (c *settings) findTraps() error {
 		if len(names) > 1 {
 			controller += "-" + name
 		}
-		c.leaks = append(c.leaks, &leak{Trap: trap, twin: c.twin, controller: controller})
+		c.leaks = append(c.leaks, &leak{Trap: trap, twin: c.twin, controller: controller, shared: len(names) > 1})
 	}
 	return c.checkTogether()
 }

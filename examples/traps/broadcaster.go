@@ -13,6 +13,7 @@ func broadcaster() Trap {
 		Name: "event-broadcaster", Row: "X-1", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "Reconcile makes an event broadcaster of its own and does not shut it down: two goroutines and 33 KiB each",
 		Culprit: Site{Function: "k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop"},
+		Parts:   []string{"k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher.func1"},
 		Leak:    inReconcile(leakBroadcaster),
 		Twin:    inReconcile(cleanBroadcaster),
 	}

@@ -40,13 +40,19 @@ func dying(t *testing.T, how string) (out []byte, err error) {
 }
 
 func closeUnderSender() {
-	c, ended := make(chan int), make(chan struct{})
-	go func() { defer close(ended); c <- 1 }()
-	for range 100 {
-		runtime.Gosched() // it parks
-	}
+	c := make(chan int)
+	go func() { c <- 1 }()
+	untilParked("chan send")
 	close(c)
-	<-ended
+	select {} // the panic of the other goroutine ends it
+}
+
+// untilParked waits until a goroutine waits for this reason.
+func untilParked(reason string) {
+	stacks := make([]byte, 1<<16)
+	for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("["+reason)) {
+		runtime.Gosched()
+	}
 }
 
 func TestClosePanics(t *testing.T) {
@@ -73,9 +79,7 @@ func waitInBox(b *box) { b.done <- <-b.c }
 func wake(profiled bool) {
 	done := make(chan int, 1)
 	p := startLeaked(done)
-	for range 100 {
-		runtime.Gosched() // it parks
-	}
+	untilParked("chan receive")
 	if profiled {
 		if err := pprof.Lookup("goroutineleak").WriteTo(io.Discard, 2); err != nil {
 			panic(err)

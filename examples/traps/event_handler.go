@@ -15,9 +15,10 @@ import (
 // eventHandlers adds a handler per rollout to an informer that all share.
 func eventHandlers() Trap {
 	return Trap{
-		Name: "event-handlers", Row: "S2-07a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted,
+		Name: "event-handlers", Row: "S2-07a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, ByType: true,
 		Title:   "Reconcile adds an event handler to a shared informer and never removes it: two goroutines and a ring of 1024 each",
 		Culprit: siteOf(addHandler, ""),
+		Parts:   []string{"k8s.io/client-go/tools/cache.(*processorListener).pop", "k8s.io/client-go/tools/cache.(*processorListener).run"},
 		Leak:    withInformer(&corev1.ConfigMap{}, leakEventHandlers),
 		Twin:    withInformer(&corev1.ConfigMap{}, cleanEventHandlers),
 	}

@@ -11,15 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// informerParts are the goroutines of an informer's watch.
+func informerParts() []string {
+	return append(watchParts(), "context.(*cancelCtx).propagateCancel.func2")
+}
+
 // informerStop makes an informer per rollout whose stop channel nobody closes.
 func informerStop() Trap {
 	return Trap{
 		Name: "informer-stop", Row: "S1-04", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Rules:   []string{"accounting", "orphaned", "object-gone"},
 		Title:   "Reconcile runs an informer whose stop channel is never closed: eight goroutines, a watch and a store each",
-		Culprit: siteOf(runInformer, ".func1"),
-		Leak:    watching(nil, leakInformerStop),
-		Twin:    watching(nil, cleanInformerStop),
+		Culprit: siteOf(runInformer, ".func1"), Parts: informerParts(),
+		Leak: watching(nil, leakInformerStop),
+		Twin: watching(nil, cleanInformerStop),
 	}
 }
 
@@ -48,9 +53,9 @@ func informerRestart() Trap {
 		Name: "informer-restart", Row: "S2-09", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Rules:   []string{"accounting", "orphaned", "object-gone"},
 		Title:   "Reconcile starts a new informer factory to pick up a change and does not stop the old one",
-		Culprit: Site{Function: "k8s.io/client-go/dynamic/dynamicinformer.(*dynamicSharedInformerFactory).Start.func1"},
-		Leak:    watching(nil, leakInformerRestart),
-		Twin:    watching(nil, cleanInformerRestart),
+		Culprit: Site{Function: "k8s.io/client-go/dynamic/dynamicinformer.(*dynamicSharedInformerFactory).Start.func1"}, Parts: informerParts(),
+		Leak: watching(nil, leakInformerRestart),
+		Twin: watching(nil, cleanInformerRestart),
 	}
 }
 
@@ -80,9 +85,10 @@ func cachePerTenant() Trap {
 		Name: "cache-per-tenant", Row: "X-5", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
 		Rules:   []string{"accounting", "orphaned", "object-gone"},
 		Title:   "Reconcile makes and starts a cache of its own for a tenant, with a context that nobody cancels",
-		Culprit: siteOf(startTenantCache, ".func1"),
-		Leak:    perTenant(func(context.Context) (context.Context, context.CancelFunc) { return context.Background(), func() {} }),
-		Twin:    perTenant(context.WithCancel),
+		Culprit: siteOf(startTenantCache, ".func1"), Parts: append(informerParts(),
+			"sigs.k8s.io/controller-runtime/pkg/cache/internal.(*Informers).Start", "sigs.k8s.io/controller-runtime/pkg/cache.(*multiNamespaceCache).Start.func1"),
+		Leak: perTenant(func(context.Context) (context.Context, context.CancelFunc) { return context.Background(), func() {} }),
+		Twin: perTenant(context.WithCancel),
 	}
 }
 

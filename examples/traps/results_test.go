@@ -80,7 +80,7 @@ func (r *results) columns(t *traps.Trap) []string {
 		proved = strconv.Itoa(*m.Peers.GoroutineLeak)
 	}
 	left := strconv.Itoa(m.Peers.Goleak)
-	if !strings.Contains(t.Culprit.Function, ".") && len(t.Also) == 0 { // no function that a stack could have
+	if !strings.Contains(t.Culprit.Function, ".") && len(t.Also)+len(t.Parts) == 0 { // no function that a stack could have
 		left, proved = "-", "-"
 	}
 	return []string{fmt.Sprintf("%s, %.0f s", m.Rule, m.FiringSeconds), leaks, counted, left, proved}

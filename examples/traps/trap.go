@@ -65,8 +65,11 @@ type Trap struct {
 	// Grows is what there is ever more of.
 	Grows Resource `json:"grows,omitempty"`
 	// Controller is the controller that the finding must name; empty when the leak is outside of any reconcile, or nothing
-	// tells which one it was: memory does not say who allocated it, nor an informer who added a handler.
+	// tells which one it was: memory does not say who allocated it.
 	Controller string `json:"controller,omitempty"`
+	// ByType says that only the type of the reconciler on the stack tells the controller, since the call has no context: where
+	// several controllers have reconcilers of one type, the finding names none.
+	ByType bool `json:"by_type,omitempty"`
 	// Culprit is the code that the finding must name; zero for a silent trap.
 	Culprit Site `json:"culprit,omitzero"`
 	// Rules are leakguard's rules that may carry the finding; nil stands for the usual ones of what grows, see Evidence.
@@ -78,6 +81,9 @@ type Trap struct {
 	Leaves int64 `json:"-"`
 	// Also are functions that other findings about the same leak may name: library code whose goroutines it leaves behind.
 	Also []string `json:"also,omitempty"`
+	// Parts are functions of libraries whose goroutines come with the leak and are part of its one finding; other detectors
+	// report each.
+	Parts []string `json:"parts,omitempty"`
 	// Alone says what it does to the whole process, so that no other trap can leak beside it; empty when it does nothing.
 	Alone string `json:"alone,omitempty"`
 	// NeedsAPI says that it works with the API server.

@@ -38,10 +38,19 @@ func watching(configure func(*rest.Config), work func(context.Context, dynamic.I
 	}
 }
 
+// watchParts are the goroutines of a watch.
+func watchParts() []string {
+	return []string{
+		"k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive",
+		"golang.org/x/net/http2.(*clientStream).doRequest",
+		"net/http/internal/http2.(*clientStream).doRequest",
+	}
+}
+
 // idleWatch is a watch that was never stopped and on which nothing happens.
 func idleWatch() Trap {
 	return Trap{
-		Name: "watch-idle", Row: "S1-03a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Name: "watch-idle", Row: "S1-03a", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Parts: watchParts(),
 		Title:   "Reconcile opens a watch and forgets to stop it; nothing happens on it",
 		Culprit: siteOf(leakIdleWatch, ""),
 		Leak:    watching(nil, leakIdleWatch),
@@ -67,7 +76,7 @@ func cleanIdleWatch(ctx context.Context, c dynamic.Interface, object Object) err
 func http1Watch() Trap {
 	oldProtocol := func(c *rest.Config) { c.NextProtos = []string{"http/1.1"} }
 	return Trap{
-		Name: "watch-http1", Row: "S1-03d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: connParts(),
+		Name: "watch-http1", Row: "S1-03d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: connParts(), Parts: watchParts(),
 		Title:   "the same over HTTP/1.1: a connection, three goroutines and a descriptor for each watch",
 		Culprit: siteOf(leakIdleWatch, ""),
 		Leak:    watching(oldProtocol, leakIdleWatch),
@@ -78,7 +87,7 @@ func http1Watch() Trap {
 // unreadWatch is a watch whose first event nobody takes.
 func unreadWatch() Trap {
 	return Trap{
-		Name: "watch-unread", Row: "S1-03b", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Name: "watch-unread", Row: "S1-03b", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Parts: watchParts(),
 		Title:   "Reconcile opens a watch, an event arrives, and nobody reads it or stops the watch",
 		Culprit: siteOf(leakUnreadWatch, ""),
 		Leak:    watching(nil, leakUnreadWatch),
@@ -103,7 +112,7 @@ func cleanUnreadWatch(ctx context.Context, c dynamic.Interface, object Object) e
 // endedWatch survives its connection: the server ended it while an event was waiting to be read.
 func endedWatch() Trap {
 	return Trap{
-		Name: "watch-ended", Row: "S1-03e", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Name: "watch-ended", Row: "S1-03e", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Parts: watchParts(),
 		Title:   "a watch with an event that nobody reads, ended by the server a second later: its goroutine stays",
 		Culprit: siteOf(leakEndedWatch, ""),
 		Leak:    watching(nil, leakEndedWatch),
@@ -163,7 +172,7 @@ func cleanHealedWatch(ctx context.Context, c dynamic.Interface, object Object, s
 // rangedWatch has a goroutine that waits for events for ever.
 func rangedWatch() Trap {
 	return Trap{
-		Name: "watch-ranged", Row: "S1-03c", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: []string{siteOf(readAll, "").Function},
+		Name: "watch-ranged", Row: "S1-03c", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: []string{siteOf(readAll, "").Function}, Parts: watchParts(),
 		Title:   "a goroutine started in Reconcile ranges over the events of a watch that nobody stops",
 		Culprit: siteOf(leakRangedWatch, ""),
 		Leak:    watching(nil, leakRangedWatch),
@@ -198,7 +207,7 @@ func readAll(w watch.Interface) {
 // cancelledWatch gives up its watch by its context alone, which client-go does not take for a stop.
 func cancelledWatch() Trap {
 	return Trap{
-		Name: "watch-cancelled", Row: "S2-16", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController,
+		Name: "watch-cancelled", Row: "S2-16", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Parts: watchParts(),
 		Title:   "the context of a watch is cancelled, which ends its request, but Stop is not called: its goroutine stays",
 		Culprit: siteOf(leakCancelledWatch, ""),
 		Leak:    watching(nil, leakCancelledWatch),
