@@ -18,8 +18,8 @@ func TestTraps(t *testing.T) {
 	_, file := cluster(t)
 	runs := slices.Concat(
 		batches(false, "--until-found --duration=180s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }),
-		batches(false, "--duration=95s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectListed }),
-		batches(false, "--duration=45s", func(t *traps.Trap) bool { return t.Expect != traps.ExpectAlarm && t.Expect != traps.ExpectListed }),
+		batches(false, "--duration=95s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectListed || t.Expect == traps.ExpectNotice }),
+		batches(false, "--duration=45s", func(t *traps.Trap) bool { return t.Expect == traps.ExpectSilent }),
 		batches(true, "--twin --duration=45s", func(t *traps.Trap) bool { return t.Twin != nil }),
 	)
 	for _, toolchain := range []string{"go1.26.8", "go1.27.3"} {
