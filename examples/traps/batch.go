@@ -13,6 +13,9 @@ func (t *Trap) Conflict(other *Trap) string {
 			return one.Name + " " + one.Alone
 		}
 	}
+	if t.ByType && other.ByType && t.Culprit == other.Culprit {
+		return t.Name + " and " + other.Name + " have one culprit, and reconcilers of one type"
+	}
 	if t.Controller != LeakyController && t.Controller == other.Controller && t.Culprit != (Site{}) && t.Culprit == other.Culprit {
 		return "nothing but the controller could tell the findings of " + t.Name + " and " + other.Name + " apart, and both name the same one"
 	}

@@ -17,7 +17,7 @@ import (
 // clientPerReconcile makes clients that cannot share a connection, which ends after 90 seconds without use.
 func clientPerReconcile() Trap {
 	return Trap{
-		Name: "client-per-reconcile", Row: "S2-13c", Expect: ExpectListed, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Rules: []string{"accounting"},
+		Name: "client-per-reconcile", Row: "S2-13c", Expect: ExpectListed, NeedsAPI: true, Grows: Counted, Controller: LeakyController, ByType: true, Rules: []string{"accounting"},
 		Title:   "Reconcile makes a client with a Dial function of its own, whose connection stays until it was idle for 90 seconds",
 		Culprit: siteOf(listWith, ""),
 		Leak:    perClient(ownDial),
@@ -28,7 +28,7 @@ func clientPerReconcile() Trap {
 // tlsPerReconcile makes clients whose TLS settings are new each time, so that client-go's cache has no transport for them.
 func tlsPerReconcile() Trap {
 	return Trap{
-		Name: "tls-per-reconcile", Row: "S2-13b", Expect: ExpectListed, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Rules: []string{"accounting"},
+		Name: "tls-per-reconcile", Row: "S2-13b", Expect: ExpectListed, NeedsAPI: true, Grows: Counted, Controller: LeakyController, ByType: true, Rules: []string{"accounting"},
 		Title:   "Reconcile makes a client with TLS settings of its own, whose connection stays until it was idle for 90 seconds",
 		Culprit: siteOf(listWith, ""),
 		Leak:    perClient(ownTLS),

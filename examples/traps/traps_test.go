@@ -103,6 +103,7 @@ func TestConflict(t *testing.T) {
 		{"chan-send", "blocked-finalizer", true},
 		{"rest-timeout", "chan-send", true},
 		{"dropped-tick", "dropped-ticker", false},
+		{"client-per-reconcile", "tls-per-reconcile", true}, // one call site, and one type of reconciler
 	} {
 		a, errA := traps.Find(test.a)
 		b, errB := traps.Find(test.b)
