@@ -149,6 +149,7 @@ func (p *ProfileReader) begin() {
 func (p *ProfileReader) sample(dst []Group, first int, data []byte) []Group {
 	var locations []byte
 	var n uint64
+	counted := false
 	from := len(p.pairs)
 	w := wire{data: data}
 	for {
@@ -159,8 +160,10 @@ func (p *ProfileReader) sample(dst []Group, first int, data []byte) []Group {
 		switch f.number {
 		case sampleLocation:
 			locations = joinVarints(locations, f)
-		case sampleValue:
-			n = firstValue(f)
+		case sampleValue: // in one field, or in one for each value
+			if !counted {
+				n, counted = firstValue(f)
+			}
 		case sampleLabel:
 			p.label(f.bytes)
 		}
@@ -213,12 +216,13 @@ func joinVarints(before []byte, f field) []byte {
 	return append(slices.Clip(before), f.bytes...)
 }
 
-func firstValue(f field) uint64 {
+// firstValue gives the first value of a field; ok is false for a packed field without any.
+func firstValue(f field) (v uint64, ok bool) {
 	if f.bytes == nil {
-		return f.value
+		return f.value, true
 	}
 	w := wire{data: f.bytes}
-	return w.varint()
+	return w.varint(), len(f.bytes) > 0
 }
 
 // label notes the string numbers of a label; those with a number as their value are left out.
