@@ -21,6 +21,7 @@ type epoch struct {
 	since  time.Duration
 	labels context.Context //nolint:containedctx // the labels exist in no other form; it descends from Background
 	quick  context.Context //nolint:containedctx // the same for pprof.SetGoroutineLabels alone
+	shared spanContext     // that of BeginShared, which gives no context and leaves no labels
 	begun  atomic.Uint64   // with closedEpoch; for a moment one more when a span comes too late
 	ended  atomic.Uint64
 }
@@ -106,7 +107,7 @@ func (sc *Scope) BeginShared() Span {
 		e = sc.newEpoch(e)
 	}
 	pprof.SetGoroutineLabels(e.quick)
-	return Span{epoch: e, outer: unlabelled}
+	return Span{shared: &e.shared}
 }
 
 // newEpoch puts a new epoch in the place of old, unless another goroutine has done so, and gives the one that is there.
@@ -119,6 +120,7 @@ func (sc *Scope) newEpoch(old *epoch) *epoch {
 	e := &epoch{id: sc.nextID(0), since: time.Since(sc.set.start)}
 	e.labels = pprof.WithLabels(context.Background(), pprof.Labels(LabelController, sc.name, LabelReconcile, e.id.String()))
 	e.quick = quickLabels(e.labels)
+	e.shared = spanContext{unlabelled, e}
 	sc.epochs = append(sc.epochs, e)
 	sc.epoch.Store(e)
 	return e

@@ -37,7 +37,7 @@ func NewScopes() *Scopes {
 
 // SetLowCardinality chooses what the spans that begin from now on are labelled with. By default each has a label of its
 // own. With low cardinality the spans of a scope share one for about a second or until the next [Scopes.InFlight], which
-// suits continuous profilers, costs a quarter, and loses two things: a goroutine tells its controller but not its
+// suits continuous profilers, costs a fifth, and loses two things: a goroutine tells its controller but not its
 // reconcile's object, and one long reconcile keeps all that began with it undecided.
 func (s *Scopes) SetLowCardinality(on bool) { s.low.Store(on) }
 
@@ -160,7 +160,8 @@ type Scope struct {
 type openSpan struct {
 	id    SpanID // zero for a free slot
 	since time.Duration
-	next  int // of a free slot, the next one; like Scope.free
+	outer context.Context //nolint:containedctx // the labels to restore live in it; a span lives for one call
+	next  int             // of a free slot, the next one; like Scope.free
 }
 
 // Name is the scope's name.
@@ -237,14 +238,15 @@ func (sc *Scope) Begin(ctx context.Context, object Object) (context.Context, Spa
 		e = sc.newEpoch(e)
 	}
 	pprof.SetGoroutineLabels(e.quick)
-	return &spanContext{ctx, e}, Span{epoch: e, outer: ctx}
+	shared := &spanContext{ctx, e}
+	return shared, Span{shared: shared}
 }
 
 // beginExact is Begin with a label of the span's own.
 func (sc *Scope) beginExact(ctx context.Context, object Object) (context.Context, Span) {
 	id := sc.nextID(object)
-	slot := sc.take(openSpan{id: id, since: time.Since(sc.set.start)})
-	return sc.label(ctx, id), Span{scope: sc, slot: slot, seq: id.Seq, outer: ctx}
+	slot := sc.take(openSpan{id: id, since: time.Since(sc.set.start), outer: ctx})
+	return sc.label(ctx, id), Span{scope: sc, slot: slot, seq: id.Seq}
 }
 
 // Claim says that whatever runs below a function belongs to a scope: a stack that contains "example.com/app.(*Reconciler).Reconcile"
