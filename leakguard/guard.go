@@ -79,14 +79,19 @@ func (g *Guard) Start(ctx context.Context) error {
 	if g.err != nil {
 		return g.err
 	}
-	set, err := probes.NewSet(0, append(slices.Clip(g.options.Probes), probes.NewProcess())...)
-	if err != nil {
-		return fmt.Errorf("%w: Probes: %w", ErrOptions, err)
-	}
 	if !process.guard.CompareAndSwap(nil, g) {
 		return ErrSecondGuard
 	}
 	defer process.guard.Store(nil)
+	for _, p := range append(slices.Clip(g.options.Probes), probes.NewProcess()) {
+		remove, err := process.probes.Add(p)
+		if err != nil {
+			return fmt.Errorf("%w: Probes: %w", ErrOptions, err)
+		}
+		defer remove()
+	}
+	process.probes.Against(g.objects)
+	defer process.probes.Against(nil)
 	process.scopes.SetLowCardinality(g.options.LowCardinality)
 	defer process.scopes.SetLowCardinality(false)
 	collector := g.Collector()
@@ -97,7 +102,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	g.started.Store(time.Now().UnixNano())
 	g.noteHazards(0)
 	defer g.events.Load().start(ctx)()
-	newSampler(g, set).run(ctx)
+	newSampler(g, process.probes).run(ctx)
 	return nil
 }
 

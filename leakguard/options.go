@@ -46,7 +46,7 @@ type Options struct {
 	// MainModule is the path of the operator's own module, whose frames are blamed first. Empty means what the binary's
 	// build information says.
 	MainModule string
-	// Probes are asked once a sample; each Leaked reading is a finding.
+	// Probes are asked once a sample; each Leaked reading is a finding. [AddProbe] adds further ones at any time.
 	Probes []probes.Probe
 	// Rules names known patterns in a group of goroutines and gives their title and advice. Nil means no names.
 	Rules Rules

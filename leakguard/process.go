@@ -11,10 +11,30 @@ import (
 // every leak.
 var process = struct {
 	scopes *probes.Scopes
+	probes *probes.Set           // those of the guard that is running, and those of AddProbe
 	guard  atomic.Pointer[Guard] // the one that is running
-}{scopes: probes.NewScopes()}
+}{scopes: probes.NewScopes(), probes: newSet()}
+
+// newSet gives a set without probes, of which none can be wrong.
+func newSet() *probes.Set {
+	set, err := probes.NewSet(0)
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
 
 // Scope gives the scope with this name for work that no manager wraps: HTTP handlers with [probes.Handler], callbacks with
 // [probes.Func], and whatever else must leave no goroutine behind with [probes.Scope.Do]. In reports, metrics and findings it
 // stands among the controllers. There is no bound on names: they are for kinds of work, not for objects.
 func Scope(name string) *probes.Scope { return process.scopes.Scope(name) }
+
+// AddProbe gives a probe to the guard of the process, the one that runs now or the next that starts, until remove is called; it may
+// be called at any time. It is for what a controller makes when it is set up:
+//
+//	remove, err := leakguard.AddProbe(probes.Keys("podCache", r.podKeys).For("pod"))
+//
+// A container of [probes.Size] or [probes.Keys] is compared with the objects in the caches of the manager of [NewManager]. The
+// error wraps [probes.ErrSet]: the probe is nil, or its name is bad or in use. Those that are known when the guard is made may
+// stand in [Options].Probes.
+func AddProbe(p probes.Probe) (remove func(), err error) { return process.probes.Add(p) }

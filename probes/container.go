@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -11,10 +12,17 @@ import (
 const (
 	// containerRises is in how many reads its size must have risen without a fall: a cache that warms up takes fewer.
 	containerRises = 10
+	// containerStill is for how many reads a container that has filled up stays the same before it no longer counts as rising.
+	containerStill = 2 * containerRises
 	// containerSlack is how many entries beyond twice the live objects are nobody's business.
 	containerSlack = 100
-	// staleLeaked is the least number of keys of objects that are gone.
+	// staleReads is for how many reads an object must have been gone before its key is stale: five minutes at the guard's
+	// default interval. A reconcile that deletes the key may have to wait in the queue for so long.
+	staleReads = 30
+	// staleLeaked is the least number of stale keys.
 	staleLeaked = 10
+	// maxKeys bounds the keys of a container that are followed, at some 20 bytes each.
+	maxKeys = 1 << 16
 )
 
 // Container is a probe of a map, slice or cache of the user's own that should not outgrow the objects it is about.
@@ -22,9 +30,17 @@ type Container struct {
 	name, title string
 	size        func() int
 	keys        func(yield func(namespace, name string) bool)
-	objects     *ObjectIndex
 	scope       string
+
+	mu      sync.Mutex
+	objects *ObjectIndex
+	chosen  bool // objects are those of Against
+
+	reading     sync.Mutex // held while the user's function runs, so nothing else waits for it
 	climb       Climb
+	last, still int               // the size at the last read, and for how many reads it has been that
+	lived       map[Object]uint16 // of the keys that are in the container and were live objects once: in how many reads they were not
+	losses      uint64            // of the index at the last read
 }
 
 // Size gives a probe of a container's size. name is what reports call it, such as "podCache". size is called at each Read
@@ -33,22 +49,58 @@ type Container struct {
 //	probes.Size("podCache", func() int { mu.Lock(); defer mu.Unlock(); return len(podCache) })
 //
 // Its reading climbs when the size has risen in ten reads with no fall between, to more than twice the live objects and
-// 100: that is how a container that nobody empties looks, but a large cache that warms up slowly looks the same.
+// 100: that is how a container that nobody empties looks, but a large cache that warms up slowly looks the same until
+// its size has stayed as it is for twenty reads.
 func Size(name string, size func() int) *Container {
 	return &Container{name: snake(name), title: name, size: size}
 }
 
 // Keys gives a probe of a container whose keys are namespaced names of objects. keys calls yield for each until that
-// gives false; it must take the lock that guards the container. Keys of objects that live in none of the stores that
-// [Container.Against] names are stale; stale keys that climb to ten and more are leaked.
+// gives false; it must take the lock that guards the container.
+//
+//	probes.Keys("podCache", func(yield func(namespace, name string) bool) {
+//		mu.Lock()
+//		defer mu.Unlock()
+//		for key := range podCache {
+//			if !yield(key.Namespace, key.Name) {
+//				return
+//			}
+//		}
+//	})
+//
+// A key is stale when its object was once in a store of an informer, of whatever kind, and has been in none for
+// thirty reads. Ten stale keys, more each time they change, are leaked. Keys that were never seen in a store say nothing,
+// so a container of what no informer watches is judged by its size alone. A Read costs a hash for each key, and makes
+// [ObjectIndex.Refresh] read the stores of all kinds; the first 65,536 keys are followed.
 func Keys(name string, keys func(yield func(namespace, name string) bool)) *Container {
 	return &Container{name: snake(name), title: name, keys: keys}
 }
 
-// Against names the objects to compare with: the live ones of a scope, or of all scopes for "". Call it before the first Read.
-func (c *Container) Against(objects *ObjectIndex, scope string) *Container {
-	c.objects, c.scope = objects, scope
+// For names the scope that the container belongs to, such as a controller: its readings carry the name, and its size is
+// compared with that scope's live objects instead of all that scopes work on. Call it before the first Read.
+func (c *Container) For(scope string) *Container {
+	c.scope = scope
 	return c
+}
+
+// Against chooses the objects to compare with. A container in a [Set] that no call of it was made for is compared with those of
+// the set; in a running guard these are the objects of the manager's caches.
+func (c *Container) Against(objects *ObjectIndex) *Container {
+	c.compare(objects, true)
+	return c
+}
+
+// compare sets the objects to compare with, unless others were chosen.
+func (c *Container) compare(objects *ObjectIndex, chosen bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.chosen && !chosen {
+		return
+	}
+	c.objects, c.chosen = objects, chosen
+	if c.keys != nil && objects != nil {
+		objects.readAll()
+	}
 }
 
 // snake turns a Go name into a probe's: "podCache" gives "pod_cache", "Pods by UID" gives "pods_by_uid".
@@ -80,55 +132,99 @@ func (c *Container) Name() string { return c.name }
 
 // Read implements [Probe].
 func (c *Container) Read(_ context.Context, dst []Reading) []Reading {
-	live, known := c.live()
-	r := Reading{Resource: "entries of " + c.title, Scope: c.scope, Covariate: -1, Trap: "S2-01"}
+	c.mu.Lock()
+	objects := c.objects
+	c.mu.Unlock()
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.keys == nil {
+		return append(dst, c.sized(objects, c.size()))
+	}
+	total, stale := c.follow(objects)
+	return c.staleKeys(append(dst, c.sized(objects, total)), total, stale)
+}
+
+// sized is the reading of the container's size.
+func (c *Container) sized(objects *ObjectIndex, n int) Reading {
+	live, known := c.live(objects)
+	r := Reading{Resource: "entries of " + c.title, Scope: c.scope, Count: float64(n), Covariate: -1, Trap: "S2-01"}
 	if known {
 		r.Covariate = float64(live)
 	}
-	if c.keys != nil {
-		return c.readKeys(dst, r, known)
+	rises := c.climb.Observe("size", n)
+	if c.still++; n != c.last {
+		c.last, c.still = n, 0
 	}
-	n := c.size()
-	r.Count = float64(n)
-	r.Climbing = c.climb.Observe("size", n) >= containerRises && n > 2*live+containerSlack
-	if r.Climbing {
+	if r.Climbing = rises >= containerRises && c.still < containerStill && n > 2*live+containerSlack; r.Climbing {
 		r.Reason = fmt.Sprintf("%s has %d entries and only ever grows, with %d live objects", c.title, n, live)
 		r.Advice = "delete an entry when its object is deleted, or bound the container"
 	}
-	return append(dst, r)
+	return r
 }
 
-// readKeys counts the keys and those of no live object.
-func (c *Container) readKeys(dst []Reading, r Reading, known bool) []Reading {
-	total, stale := 0, 0
+// live is how many objects the container's size is compared with.
+func (c *Container) live(objects *ObjectIndex) (n int, known bool) {
+	if objects == nil {
+		return 0, false
+	}
+	if c.scope != "" {
+		return objects.Live(c.scope)
+	}
+	n = objects.Total()
+	return n, n > 0
+}
+
+// follow counts the keys and those that are stale.
+func (c *Container) follow(objects *ObjectIndex) (total, stale int) {
+	var keys []Object
 	c.keys(func(namespace, name string) bool {
-		total++
-		if known && !c.objects.has(c.scope, namespace, name) {
-			stale++
+		if total++; objects != nil && len(keys) < maxKeys {
+			keys = append(keys, objects.scopes.Object(namespace, name))
 		}
 		return true
 	})
-	r.Count = float64(total)
-	dst = append(dst, r)
+	if objects == nil {
+		return total, 0
+	}
+	live, losses := objects.known()
+	lived := make(map[Object]uint16, len(c.lived))
+	for _, key := range keys {
+		reads, was := c.lived[key]
+		switch {
+		case isLive(live, key):
+			lived[key] = 0
+		case was && (reads > 0 || losses == c.losses): // else it may have been in a store that is no more: nothing is known of it
+			lived[key] = min(reads+1, staleReads)
+		}
+	}
+	for _, reads := range lived {
+		if reads == staleReads {
+			stale++
+		}
+	}
+	c.lived, c.losses = lived, losses
+	return total, stale
+}
+
+func isLive(live map[string]map[Object]bool, object Object) bool {
+	for _, objects := range live {
+		if objects[object] {
+			return true
+		}
+	}
+	return false
+}
+
+// staleKeys adds the reading of the keys that are stale, if any are.
+func (c *Container) staleKeys(dst []Reading, total, stale int) []Reading {
 	rises := c.climb.Observe("stale", stale)
 	if stale == 0 {
 		return dst
 	}
-	r.Resource, r.Count = "stale entries of "+c.title, float64(stale)
-	r.Leaked = stale >= staleLeaked && rises >= Climbing
-	r.Reason = fmt.Sprintf("%d of the %d entries of %s are of objects that do not exist", stale, total, c.title)
-	r.Advice = "delete an entry when its object is deleted: in the handler of the deletion, or when Get says not found"
-	return append(dst, r)
-}
-
-// live is how many objects the container is compared with.
-func (c *Container) live() (n int, known bool) {
-	if c.objects == nil {
-		return 0, false
-	}
-	if c.scope != "" {
-		return c.objects.Live(c.scope)
-	}
-	n = c.objects.Total()
-	return n, n > 0
+	return append(dst, Reading{
+		Resource: "stale entries of " + c.title, Scope: c.scope, Count: float64(stale), Covariate: -1, Trap: "S2-01",
+		Leaked: stale >= staleLeaked && rises >= Climbing,
+		Reason: fmt.Sprintf("%d of the %d entries of %s are of objects that were deleted long ago", stale, total, c.title),
+		Advice: "delete an entry when its object is deleted: in the handler of the deletion, or when Get says not found",
+	})
 }

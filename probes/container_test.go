@@ -1,6 +1,7 @@
 package probes_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ func TestSize(t *testing.T) {
 		{"never emptied", ramp(50, 12), true},
 		{"warms up and stays", append(ramp(200, 6), 1000, 1000, 1000, 1000, 1000, 1000, 1000), false},
 		{"small", ramp(10, 14), false},
+		{"has filled up", append(ramp(50, 12), slices.Repeat([]int{550}, 20)...), false},
+		{"rests", append(append(ramp(50, 12), slices.Repeat([]int{550}, 15)...), 560), true},
 		{"evicts", append(ramp(50, 9), 390, 440, 490, 540), false},
 	} {
 		scopes := probes.NewScopes()
@@ -36,7 +39,7 @@ func TestSize(t *testing.T) {
 		objects.Saw("app", "App", scopes.Object("ns", "0"))
 		objects.Refresh(time.Now())
 		size := 0
-		c := probes.Size("podCache", func() int { return size }).Against(objects, "app")
+		c := probes.Size("podCache", func() int { return size }).For("app").Against(objects)
 		var last probes.Reading
 		for _, size = range tt.sizes {
 			last = c.Read(t.Context(), nil)[0]
@@ -60,7 +63,41 @@ func TestContainerNames(t *testing.T) {
 	}
 }
 
-// TestKeys deletes objects whose keys stay in a container, or are deleted with them.
+// staleAfter is for how many reads an object must have been gone.
+const staleAfter = 30
+
+// keysOf is a container by names and the stores that it is compared with.
+type keysOf struct {
+	objects *probes.ObjectIndex
+	keys    storeOf
+	probe   *probes.Container
+}
+
+func newKeysOf() keysOf {
+	k := keysOf{objects: probes.NewObjectIndex(probes.NewScopes()), keys: storeOf{}}
+	k.probe = probes.Keys("byPod", k.keys.each).For("app").Against(k.objects)
+	return k
+}
+
+// read gives how many keys are stale after some reads, and whether they are leaked.
+func (k *keysOf) read(t *testing.T, times int) (stale int, leaked bool) {
+	t.Helper()
+	for range times {
+		k.objects.Refresh(time.Now())
+		stale, leaked = 0, false
+		for _, r := range k.probe.Read(t.Context(), nil) {
+			if r.Resource == "stale entries of byPod" {
+				stale, leaked = int(r.Count), r.Leaked
+			}
+			if r.Scope != "app" {
+				t.Errorf("%s: scope %q, want app", r.Resource, r.Scope)
+			}
+		}
+	}
+	return stale, leaked
+}
+
+// TestKeys deletes objects whose keys stay in a container, or are deleted with them. No reconcile reads the kind.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -70,36 +107,133 @@ func TestKeys(t *testing.T) {
 		{"keys stay", false, []bool{false, false, true, true}},
 		{"keys go", true, []bool{false, false, false, false}},
 	} {
-		scopes := probes.NewScopes()
-		objects := probes.NewObjectIndex(scopes)
-		store, keys := storeOf{}, storeOf{}
-		objects.AddStore("App", store.each)
+		k, store := newKeysOf(), storeOf{}
+		k.objects.AddStore("Pod", store.each)
 		for i := range 100 {
-			store[strconv.Itoa(i)], keys[strconv.Itoa(i)] = true, true
+			store[strconv.Itoa(i)], k.keys[strconv.Itoa(i)] = true, true
 		}
-		c := probes.Keys("byPod", keys.each).Against(objects, "")
-		if got := c.Read(t.Context(), nil); len(got) != 1 || got[0].Covariate != -1 || got[0].Count != 100 {
-			t.Errorf("%s: with no objects known: %+v, want 100 entries and nothing stale", tt.name, got)
-		}
-		objects.Saw("app", "App", scopes.Object("ns", "0"))
+		k.read(t, 1)
 		for round, want := range tt.want {
 			for i := range 5 {
 				name := strconv.Itoa(10*round + i)
 				delete(store, name)
 				if tt.evict {
-					delete(keys, name)
+					delete(k.keys, name)
 				}
 			}
-			objects.Refresh(time.Now())
-			leaked, stale := false, 0.0
-			for _, r := range c.Read(t.Context(), nil) {
-				if r.Resource == "stale entries of byPod" {
-					leaked, stale = r.Leaked, r.Count
-				}
+			if stale, leaked := k.read(t, staleAfter-1); stale >= 5*(round+1) {
+				t.Errorf("%s, round %d: %d stale (leaked %v) before their time", tt.name, round, stale, leaked)
 			}
-			if leaked != want || (!tt.evict && stale != float64(5*(round+1))) {
-				t.Errorf("%s, round %d: %v stale, leaked %v, want leaked %v", tt.name, round, stale, leaked, want)
+			stale, leaked := k.read(t, 1)
+			if leaked != want || (!tt.evict && stale != 5*(round+1)) {
+				t.Errorf("%s, round %d: %d stale, leaked %v, want leaked %v", tt.name, round, stale, leaked, want)
 			}
 		}
+	}
+}
+
+// TestKeysOfNobody has keys of which the stores tell nothing.
+func TestKeysOfNobody(t *testing.T) {
+	fill := func(s storeOf) {
+		for i := range 50 {
+			s[strconv.Itoa(i)] = true
+		}
+	}
+	for name, play := range map[string]func(k *keysOf){
+		"of objects that no informer watches": func(k *keysOf) {
+			k.objects.AddStore("Other", storeOf{"other": true}.each)
+		},
+		"whose informer has stopped": func(k *keysOf) {
+			store := storeOf{}
+			fill(store)
+			remove := k.objects.AddStore("Pod", store.each)
+			k.read(t, 1)
+			remove()
+		},
+		"whose informer has stopped and another begins": func(k *keysOf) {
+			store := storeOf{}
+			fill(store)
+			remove := k.objects.AddStore("Pod", store.each)
+			k.read(t, 1)
+			remove()
+			k.objects.AddStore("Pod", storeOf{}.each)
+		},
+		"whose objects come back": func(k *keysOf) {
+			store := storeOf{}
+			fill(store)
+			k.objects.AddStore("Pod", store.each)
+			k.read(t, 1)
+			clear(store)
+			k.read(t, staleAfter-1)
+			fill(store)
+		},
+		"without anything to compare with": func(k *keysOf) { k.probe = probes.Keys("byPod", k.keys.each).For("app") },
+	} {
+		k := newKeysOf()
+		fill(k.keys)
+		play(&k)
+		if stale, leaked := k.read(t, 3*staleAfter); stale != 0 || leaked {
+			t.Errorf("keys %s: %d stale, leaked %v, want none", name, stale, leaked)
+		}
+	}
+	// One informer that stops does not hide what was known before.
+	k, store := newKeysOf(), storeOf{}
+	fill(k.keys)
+	fill(store)
+	k.objects.AddStore("Pod", store.each)
+	remove := k.objects.AddStore("Other", storeOf{"other": true}.each)
+	k.read(t, 1)
+	clear(store)
+	k.read(t, 2)
+	remove()
+	if stale, _ := k.read(t, staleAfter); stale != 50 {
+		t.Errorf("keys whose objects were gone before another informer stopped: %d stale, want 50", stale)
+	}
+}
+
+// TestKeysOutgrow has a container of ever new keys of objects that live too shortly to be seen.
+func TestKeysOutgrow(t *testing.T) {
+	k := newKeysOf()
+	for round := range 12 {
+		for i := range 20 {
+			k.keys[strconv.Itoa(100*round+i)] = true
+		}
+		last := k.probe.Read(t.Context(), nil)
+		if want := round >= 9; len(last) != 1 || last[0].Climbing != want || last[0].Leaked {
+			t.Errorf("round %d: %+v, want one reading that climbs: %v", round, last, want)
+		}
+	}
+}
+
+// TestSetCompares gives the containers of a set its objects, but for one that has its own.
+func TestSetCompares(t *testing.T) {
+	scopes := probes.NewScopes()
+	theirs, own := probes.NewObjectIndex(scopes), probes.NewObjectIndex(scopes)
+	for objects, names := range map[*probes.ObjectIndex]storeOf{theirs: {"a": true}, own: {"a": true, "b": true}} {
+		objects.AddStore("App", names.each)
+		objects.Saw("app", "App", scopes.Object("ns", "a"))
+		objects.Refresh(time.Now())
+	}
+	size := func() int { return 7 }
+	set, err := probes.NewSet(0, probes.Size("before", size), probes.Size("chosen", size).Against(own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func() (out []float64) {
+		for _, r := range set.Read(t.Context(), nil) {
+			out = append(out, r.Covariate)
+		}
+		return out
+	}
+	set.Against(theirs)
+	if _, err = set.Add(probes.Size("after", size)); err != nil {
+		t.Fatal(err)
+	}
+	if got := live(); !slices.Equal(got, []float64{1, 2, 1}) {
+		t.Errorf("compared with %v live objects, want 1, 2 and 1", got)
+	}
+	set.Against(nil)
+	if got := live(); !slices.Equal(got, []float64{-1, 2, -1}) {
+		t.Errorf("compared with %v live objects, want -1, 2 and -1", got)
 	}
 }

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,9 @@ type ObjectIndex struct {
 	older  map[ownObject]*seenObject
 	live   map[string]map[Object]bool // by kind, as of the last Refresh
 	counts map[string]int
+	every  bool   // all kinds are read, for the keys of containers
+	losses uint64 // how many stores were taken out
+	before uint64 // losses at the last Refresh
 }
 
 // Store lists what an informer has, as namespaced names. It is called from [ObjectIndex.Refresh] only and must not block.
@@ -73,6 +77,9 @@ func (x *ObjectIndex) AddStore(kind string, store Store) (remove func()) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		list := slices.DeleteFunc(slices.Clone(x.stores[kind]), func(s *Store) bool { return s == entry }) // Refresh may hold the old one
+		if len(list) < len(x.stores[kind]) {
+			x.losses++
+		}
 		if x.stores[kind] = list; len(list) == 0 {
 			delete(x.stores, kind)
 		}
@@ -109,12 +116,16 @@ func (x *ObjectIndex) Saw(scope, kind string, object Object) {
 // each object in them.
 func (x *ObjectIndex) Refresh(now time.Time) {
 	x.mu.Lock()
-	stores := map[string][]*Store{}
+	matter, stores := map[string]bool{}, map[string][]*Store{}
 	for _, kinds := range x.kinds {
 		for kind := range kinds {
-			stores[kind] = x.stores[kind]
+			matter[kind], stores[kind] = true, x.stores[kind]
 		}
 	}
+	if x.every {
+		maps.Copy(stores, x.stores)
+	}
+	losses := x.losses
 	x.mu.Unlock()
 
 	live := make(map[string]map[Object]bool, len(stores)) // built without the lock: stores take their own
@@ -131,9 +142,9 @@ func (x *ObjectIndex) Refresh(now time.Time) {
 
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.live = live
-	for kind, objects := range live {
-		x.counts[kind] = len(objects)
+	x.live, x.before = live, losses
+	for kind := range matter {
+		x.counts[kind] = len(live[kind])
 	}
 	for _, generation := range []map[ownObject]*seenObject{x.seen, x.older} {
 		for own, o := range generation {
@@ -213,18 +224,17 @@ func (x *ObjectIndex) Total() int {
 	return n
 }
 
-// has reports whether an object lives in a store of the scope's kinds, of any for "", as of the last Refresh.
-func (x *ObjectIndex) has(scope, namespace, name string) bool {
-	object := x.scopes.Object(namespace, name)
+// readAll makes Refresh read the stores of all kinds from now on.
+func (x *ObjectIndex) readAll() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if scope != "" {
-		return x.liveLocked(ownObject{scope, object})
-	}
-	for _, objects := range x.live {
-		if objects[object] {
-			return true
-		}
-	}
-	return false
+	x.every = true
+}
+
+// known gives the objects of all stores by kind, as of the last Refresh, and how many stores had been taken out before that. The
+// maps are the index's, which does not change them any more.
+func (x *ObjectIndex) known() (live map[string]map[Object]bool, losses uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.live, x.before
 }

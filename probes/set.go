@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// ErrSet is wrapped by each error of [NewSet]: a set is checked once, when it is built.
+// ErrSet is wrapped by each error of [NewSet] and [Set.Add].
 var ErrSet = errors.New("probes: bad set")
 
 // DefaultReadTimeout is how long one probe may take in [Set.Read].
@@ -18,11 +20,14 @@ const DefaultReadTimeout = time.Second
 // maxReason bounds what is kept of a panic, in bytes.
 const maxReason = 256
 
-// Set is a fixed list of probes, each guarded: one that panics is switched off, one that takes too long is left out
-// until it comes back.
+// Set is a list of probes, each guarded: one that panics is switched off, one that takes too long is left out until it
+// comes back.
 type Set struct {
-	slots   []*slot
 	timeout time.Duration
+
+	mu      sync.Mutex
+	slots   []*slot // replaced, not changed
+	objects *ObjectIndex
 }
 
 type slot struct {
@@ -35,7 +40,7 @@ type slot struct {
 	reason atomic.Pointer[string]
 }
 
-// SetStats is how one probe has behaved since the set was built.
+// SetStats is how one probe has behaved since it was added.
 type SetStats struct {
 	// Probe is its name.
 	Probe string `json:"probe"`
@@ -54,40 +59,82 @@ func NewSet(timeout time.Duration, list ...Probe) (*Set, error) {
 	if timeout == 0 {
 		timeout = DefaultReadTimeout
 	}
-	name := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	seen := map[string]bool{}
 	s := &Set{timeout: timeout}
 	for i, p := range list {
-		if p == nil {
-			return nil, fmt.Errorf("%w: probe %d is nil", ErrSet, i)
+		if _, err := s.Add(p); err != nil {
+			return nil, fmt.Errorf("probe %d: %w", i, err)
 		}
-		n := p.Name()
-		if !name.MatchString(n) {
-			return nil, fmt.Errorf("%w: probe %d: name %q is not lower case words joined by underscores", ErrSet, i, n)
-		}
-		if seen[n] {
-			return nil, fmt.Errorf("%w: two probes are named %q", ErrSet, n)
-		}
-		seen[n] = true
-		s.slots = append(s.slots, &slot{probe: p, name: n})
 	}
 	return s, nil
+}
+
+// probeName is what a probe may be called.
+var probeName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// Add puts a probe into the set, to be asked from the next Read on, until remove takes it out again; a Read that goes on may
+// still ask it. Its error wraps [ErrSet]: the probe is nil, or its name is bad or in use.
+func (s *Set) Add(p Probe) (remove func(), err error) {
+	if p == nil {
+		return nil, fmt.Errorf("%w: the probe is nil", ErrSet)
+	}
+	name := p.Name()
+	if !probeName.MatchString(name) {
+		return nil, fmt.Errorf("%w: name %q is not lower case words joined by underscores", ErrSet, name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.slots, func(sl *slot) bool { return sl.name == name }) {
+		return nil, fmt.Errorf("%w: two probes are named %q", ErrSet, name)
+	}
+	s.compareLocked(p)
+	added := &slot{probe: p, name: name}
+	s.slots = append(slices.Clip(s.slots), added)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.slots = slices.DeleteFunc(slices.Clone(s.slots), func(sl *slot) bool { return sl == added })
+	}, nil
+}
+
+// Against gives the objects that the containers of the set, also those of a later Add, are compared with unless
+// [Container.Against] said so; nil for none.
+func (s *Set) Against(objects *ObjectIndex) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects = objects
+	for _, sl := range s.slots {
+		s.compareLocked(sl.probe)
+	}
+}
+
+func (s *Set) compareLocked(p Probe) {
+	if c, ok := p.(*Container); ok {
+		c.compare(s.objects, false)
+	}
+}
+
+// list gives the probes as they are now.
+func (s *Set) list() []*slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slots
 }
 
 // Read asks every probe that is on and not still busy with an earlier Read, and appends what they count to dst. It
 // returns within the set's timeout for each probe, whatever a probe does; a blocked one keeps its goroutine until it
 // returns.
 func (s *Set) Read(ctx context.Context, dst []Reading) []Reading {
-	for _, sl := range s.slots {
+	for _, sl := range s.list() {
 		dst = append(dst, sl.read(ctx, s.timeout)...)
 	}
 	return dst
 }
 
-// Stats gives how each probe has behaved, in the order of the set.
+// Stats gives how each probe has behaved, in the order in which they were added.
 func (s *Set) Stats() []SetStats {
-	out := make([]SetStats, 0, len(s.slots))
-	for _, sl := range s.slots {
+	list := s.list()
+	out := make([]SetStats, 0, len(list))
+	for _, sl := range list {
 		st := SetStats{Probe: sl.name, Panics: sl.panics.Load(), Late: sl.late.Load(), Off: sl.off.Load()}
 		if reason := sl.reason.Load(); reason != nil {
 			st.Reason = *reason

@@ -40,7 +40,7 @@ func TestNewSetChecksNames(t *testing.T) {
 		list  []probes.Probe
 		wants string
 	}{
-		{"nil", []probes.Probe{counting("a", 1), nil}, "probe 1 is nil"},
+		{"nil", []probes.Probe{counting("a", 1), nil}, "probe 1: probes: bad set: the probe is nil"},
 		{"empty", []probes.Probe{counting("", 1)}, `name ""`},
 		{"upper", []probes.Probe{counting("Fds", 1)}, `name "Fds"`},
 		{"dash", []probes.Probe{counting("open-files", 1)}, `name "open-files"`},
@@ -137,4 +137,37 @@ func without(list []string, name string) (out []string) {
 		}
 	}
 	return out
+}
+
+// TestSetGrows adds probes to a set in use and takes them out again.
+func TestSetGrows(t *testing.T) {
+	set, err := probes.NewSet(0, counting("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() string {
+		var names []string
+		for _, r := range set.Read(t.Context(), nil) {
+			names = append(names, r.Probe)
+		}
+		return strings.Join(names, " ")
+	}
+	removeB, err := set.Add(counting("b", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = set.Add(counting("b", 1)); !errors.Is(err, probes.ErrSet) {
+		t.Errorf("a second b: got error %v, want %v", err, probes.ErrSet)
+	}
+	if got := read(); got != "a b" {
+		t.Errorf("read %q, want a b", got)
+	}
+	removeB()
+	if _, err = set.Add(counting("b", 1)); err != nil {
+		t.Errorf("b again: %v", err)
+	}
+	removeB() // of the first b alone
+	if got := read(); got != "a b" || len(set.Stats()) != 2 {
+		t.Errorf("read %q with %d stats, want a b and 2", got, len(set.Stats()))
+	}
 }

@@ -28,8 +28,8 @@ func (s Span) End() {
 		s.shared.epoch.ended.Add(1)
 		pprof.SetGoroutineLabels(s.shared.Context)
 	case s.scope != nil:
-		if outer := s.scope.release(s.slot, s.seq); outer != nil {
-			pprof.SetGoroutineLabels(outer)
+		if ended := s.scope.release(s.slot, s.seq); ended.outer != nil {
+			pprof.SetGoroutineLabels(ended.outer)
 		}
 	}
 }
@@ -50,17 +50,17 @@ func (sc *Scope) take(span openSpan) (slot int) {
 	return slot
 }
 
-// release frees the slot of a span and gives the context that it was begun with; a second time it does nothing and gives nil.
-func (sc *Scope) release(slot int, seq uint64) (outer context.Context) {
+// release frees the slot of a span and gives what was in it; a second time it does nothing and gives the zero openSpan.
+func (sc *Scope) release(slot int, seq uint64) (ended openSpan) {
 	sc.mu.Lock()
 	if s := &sc.slots[slot]; s.id.Seq == seq {
-		outer = s.outer
+		ended = *s
 		*s = openSpan{next: sc.free}
 		sc.free = slot
 		sc.ended++
 	}
 	sc.mu.Unlock()
-	return outer
+	return ended
 }
 
 // FromContext gives the scope's name and the span that a context was begun with; ok is false for a context of no span.

@@ -187,7 +187,9 @@ func (o *operator) addControllers(life context.Context) error {
 
 // addLeak sets up a trap and adds what it does.
 func (o *operator) addLeak(life context.Context, l *leak) error {
-	work, err := l.start()(life, traps.Env{Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache(), Scale: o.scale})
+	work, err := l.start()(life, traps.Env{
+		Config: o.mgr.GetConfig(), Client: o.mgr.GetClient(), Cache: o.mgr.GetCache(), Controller: l.controller, Scale: o.scale,
+	})
 	if err != nil {
 		return err
 	}

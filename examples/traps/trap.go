@@ -117,6 +117,8 @@ type Env struct {
 	Config *rest.Config
 	Client client.Client
 	Cache  cache.Cache
+	// Controller is the name of the controller whose reconciles run the trap.
+	Controller string
 	// Scale is leakguard's Options.Scale of the operator that runs the trap, so that work which takes a fixed time takes the
 	// scaled time: what is short beside the unshortened intervals is short beside the shortened ones. 0 means 1.
 	Scale float64
@@ -170,6 +172,7 @@ func goroutineLeaks() []Trap {
 		selectForever(),
 		backgroundGoroutine(),
 		heapMap(),
+		registeredMap(),
 		timerAfterFunc(),
 		contextChildren(),
 	}
