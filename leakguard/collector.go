@@ -28,38 +28,40 @@ type descriptions struct {
 	findings, units, growth, info                                     description
 	orphans, orphansDropped, inFlight, reconciles, instrumented       description
 	samples, skipped, seconds, bytes, errors, panics, interval, stamp description
-	probePanics, probeLate, breaker                                   description
+	probePanics, probeLate, breaker, resource, resourceDropped        description
 }
 
 func newDescriptions() descriptions {
 	return descriptions{
-		findings:       gauge("findings", "Findings by controller, category, severity, tier and state.", "controller", "category", "severity", "tier", "state"),
-		units:          gauge("leaked", "Leaked goroutines, bytes or other units of the findings that are pending or firing.", "controller", "category", "state"),
-		growth:         gauge("leaked_per_hour", "How fast the findings that are pending or firing grow, in units an hour.", "controller", "category", "state"),
-		info:           gauge("finding_info", "The culprits of the 50 largest findings that are pending or firing; always 1.", "fingerprint", "controller", "category", "rule", "tier", "state", "function", "position"),
-		orphans:        gauge("orphaned_goroutines", "Goroutines alive after the reconcile that started them has ended, leaked or not.", "controller"),
-		orphansDropped: counter("orphaned_goroutines_dropped_total", "Orphaned goroutines that found no room in the bounded table."),
-		inFlight:       gauge("reconciles_in_flight", "Reconciles, or requests and other work of a scope, that have begun and not ended.", "controller"),
-		reconciles:     counter("reconciles_total", "Reconciles, or requests and other work of a scope, that have begun.", "controller"),
-		instrumented:   gauge("controller_instrumented", "1 for a controller or another scope whose work carries labels, 0 for one that could not be wrapped.", "controller"),
-		samples:        counter("samples_total", "Samples taken, by sampling level.", "level"),
-		skipped:        counter("samples_skipped_total", "Samples that the budget forbade, by sampling level.", "level"),
-		seconds:        counter("sample_seconds_total", "Time spent sampling, by sampling level.", "level"),
-		bytes:          counter("sample_bytes_total", "Bytes read by sampling, by sampling level.", "level"),
-		errors:         counter("sample_errors_total", "Samples that failed or could be read in part only."),
-		panics:         counter("panics_total", "Panics of the guard itself that were recovered."),
-		interval:       gauge("interval_seconds", "The sampling interval now in force."),
-		stamp:          gauge("last_sample_timestamp_seconds", "When the last sample was taken, in seconds since 1970."),
-		probePanics:    counter("probe_panics_total", "Panics of a probe; the first one switches it off.", "probe"),
-		breaker:        gauge("breaker_open", "1 while a controller is paused for leaking beyond its allowance, 0.5 while it is on trial, else 0.", "controller"),
-		probeLate:      counter("probe_late_total", "Reads that a probe was left out of for taking too long.", "probe"),
+		findings:        gauge("findings", "Findings by controller, category, severity, tier and state.", "controller", "category", "severity", "tier", "state"),
+		units:           gauge("leaked", "Leaked goroutines, bytes or other units of the findings that are pending or firing.", "controller", "category", "state"),
+		growth:          gauge("leaked_per_hour", "How fast the findings that are pending or firing grow, in units an hour.", "controller", "category", "state"),
+		info:            gauge("finding_info", "The culprits of the 50 largest findings that are pending or firing; always 1.", "fingerprint", "controller", "category", "rule", "tier", "state", "function", "position"),
+		orphans:         gauge("orphaned_goroutines", "Goroutines alive after the reconcile that started them has ended, leaked or not.", "controller"),
+		orphansDropped:  counter("orphaned_goroutines_dropped_total", "Orphaned goroutines that found no room in the bounded table."),
+		inFlight:        gauge("reconciles_in_flight", "Reconciles, or requests and other work of a scope, that have begun and not ended.", "controller"),
+		reconciles:      counter("reconciles_total", "Reconciles, or requests and other work of a scope, that have begun.", "controller"),
+		instrumented:    gauge("controller_instrumented", "1 for a controller or another scope whose work carries labels, 0 for one that could not be wrapped.", "controller"),
+		samples:         counter("samples_total", "Samples taken, by sampling level.", "level"),
+		skipped:         counter("samples_skipped_total", "Samples that the budget forbade, by sampling level.", "level"),
+		seconds:         counter("sample_seconds_total", "Time spent sampling, by sampling level.", "level"),
+		bytes:           counter("sample_bytes_total", "Bytes read by sampling, by sampling level.", "level"),
+		errors:          counter("sample_errors_total", "Samples that failed or could be read in part only."),
+		panics:          counter("panics_total", "Panics of the guard itself that were recovered."),
+		interval:        gauge("interval_seconds", "The sampling interval now in force."),
+		stamp:           gauge("last_sample_timestamp_seconds", "When the last sample was taken, in seconds since 1970."),
+		probePanics:     counter("probe_panics_total", "Panics of a probe; the first one switches it off.", "probe"),
+		breaker:         gauge("breaker_open", "1 while a controller is paused for leaking beyond its allowance, 0.5 while it is on trial, else 0.", "controller"),
+		probeLate:       counter("probe_late_total", "Reads that a probe was left out of for taking too long.", "probe"),
+		resource:        gauge("resource", "What the probes count: watches, response bodies, informers, files and so on, leaked or not.", "probe", "resource", "controller"),
+		resourceDropped: gauge("resources_dropped", "Counts of probes that found no room in the bounded list, or were no number."),
 	}
 }
 
 func (d *descriptions) all() []description {
 	return []description{
 		d.findings, d.units, d.growth, d.info, d.orphans, d.orphansDropped, d.inFlight, d.reconciles, d.instrumented, d.samples,
-		d.skipped, d.seconds, d.bytes, d.errors, d.panics, d.interval, d.stamp, d.probePanics, d.probeLate, d.breaker,
+		d.skipped, d.seconds, d.bytes, d.errors, d.panics, d.interval, d.stamp, d.probePanics, d.probeLate, d.breaker, d.resource, d.resourceDropped,
 	}
 }
 
@@ -100,6 +102,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		put(d.probePanics, float64(x.Panics), x.Probe)
 		put(d.probeLate, float64(x.Late), x.Probe)
 	}
+	d.putReadings(put, r.Readings)
+	put(d.resourceDropped, float64(r.ReadingsDropped))
 	put(d.orphansDropped, float64(r.OrphansDropped))
 	put(d.errors, float64(r.Sampling.Errors))
 	put(d.panics, float64(r.Sampling.Panics))

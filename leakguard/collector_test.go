@@ -24,7 +24,7 @@ func TestMetricNames(t *testing.T) {
 		"leakguard_leaked {controller,category,state}", "leakguard_leaked_per_hour {controller,category,state}",
 		"leakguard_orphaned_goroutines {controller}", "leakguard_orphaned_goroutines_dropped_total {}", "leakguard_panics_total {}",
 		"leakguard_probe_late_total {probe}", "leakguard_probe_panics_total {probe}", "leakguard_reconciles_in_flight {controller}",
-		"leakguard_reconciles_total {controller}", "leakguard_sample_bytes_total {level}", "leakguard_sample_errors_total {}",
+		"leakguard_reconciles_total {controller}", "leakguard_resource {probe,resource,controller}", "leakguard_resources_dropped {}", "leakguard_sample_bytes_total {level}", "leakguard_sample_errors_total {}",
 		"leakguard_sample_seconds_total {level}", "leakguard_samples_skipped_total {level}", "leakguard_samples_total {level}",
 	}
 	ch := make(chan *prometheus.Desc, 64)

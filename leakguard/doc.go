@@ -34,6 +34,8 @@
 //     many goroutines are created a minute is listed when it climbs and reconciles do not;
 //   - unreachable: the runtime's own proof, with [Options].Proof.
 //
+// What the probes count is in [Report].Readings, on the page and in the metric leakguard_resource, a finding or not.
+//
 // Several rules about one culprit make one [Finding]. It goes from pending to firing, and is resolved when nothing of it
 // has been left for five minutes; what is not certain enough is listed and never alarms.
 //

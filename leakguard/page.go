@@ -91,7 +91,7 @@ func isLoopback(r *http.Request) bool {
 // redacted is the report without stacks and names: what strangers may see.
 func (r *Report) redacted() *Report {
 	c := *r
-	c.Controllers, c.Notices, c.Probes = []ControllerReport{}, nil, nil
+	c.Controllers, c.Notices, c.Probes, c.Readings = []ControllerReport{}, nil, nil, nil
 	c.Findings = make([]Finding, 0, len(r.Findings))
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -125,6 +125,7 @@ func (r *Report) writeText(w io.Writer) {
 		}
 		b.WriteByte('\n')
 	}
+	r.writeReadings(&b)
 	_, _ = io.WriteString(w, b.String()) // the caller has gone: nothing to be done
 }
 

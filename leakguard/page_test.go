@@ -22,6 +22,7 @@ func guardWithReport(o Options) *Guard {
 	g.report.Store(&Report{
 		Schema: FindingSchema, At: time.Unix(1_700_000_000, 0), Goroutines: 40, Notices: []string{"notice of secret"},
 		Controllers: []ControllerReport{{Name: "secret", Instrumented: true}},
+		Readings:    []Reading{{Probe: "http", Resource: "secrets left open", Controller: "secret", Count: 4, Culprit: &culprit}},
 		Findings: []Finding{{
 			Schema: FindingSchema, Fingerprint: "0123456789abcdef", Rule: ruleOrphan, Category: "goroutine-orphaned", Tier: TierLikely,
 			State: StateFiring, Verdict: stackmatch.VerdictLeak, Severity: stackmatch.SeverityWarning, Controller: "secret", Count: 40,

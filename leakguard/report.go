@@ -32,6 +32,10 @@ type Report struct {
 	Notices []string `json:"notices,omitempty"`
 	// Probes is how the probes behave.
 	Probes []probes.SetStats `json:"probes,omitempty"`
+	// Readings is what the probes count, ordered by probe, resource and controller; ReadingsDropped is how many did not fit
+	// into the bounded list of 256, or were no number.
+	Readings        []Reading `json:"readings,omitempty"`
+	ReadingsDropped int       `json:"readings_dropped,omitempty"`
 }
 
 // Sampling is how the guard itself is doing.

@@ -239,6 +239,7 @@ func (s *sampler) publish(at time.Time, findings []Finding) {
 		},
 		Controllers: s.controllers(), Probes: stats,
 	}
+	r.Readings, r.ReadingsDropped = reported(s.readings)
 	if !s.off { // what panicked may not be asked again
 		r.Orphans, r.OrphansDropped = s.detector.Orphans()
 	}

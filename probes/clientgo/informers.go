@@ -142,7 +142,7 @@ func (x *Informers) Read(ctx context.Context, dst []probes.Reading) []probes.Rea
 	return dst
 }
 
-// kindReadings gives the kinds that have several informers.
+// kindReadings gives the number of informers of each kind, with its judgement where there are several.
 func (x *Informers) kindReadings(dst []probes.Reading, running []*informer) []probes.Reading {
 	kinds := map[string][]*informer{}
 	for _, i := range running {
@@ -152,6 +152,7 @@ func (x *Informers) kindReadings(dst []probes.Reading, running []*informer) []pr
 		list := kinds[kind]
 		n := len(list)
 		if n < 2 {
+			dst = append(dst, probes.Reading{Resource: "informers of " + shortKind(kind), Count: float64(n), Covariate: x.objects()})
 			continue
 		}
 		climbs := x.climb.Observe("kind "+kind, n) >= probes.Climbing
