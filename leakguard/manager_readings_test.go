@@ -62,6 +62,7 @@ func TestManagerReportsWhatIsCounted(t *testing.T) {
 		}
 		return containsCounts(got, want)
 	})
+	eventually(t, "the open body is named", func() bool { return len(openBodies(mgr.Guard().Report())) == 1 })
 	checkReadingsPage(t, address)
 	for _, f := range mgr.Guard().Report().Findings {
 		if f.Rule == "accounting" {
@@ -81,9 +82,27 @@ func checkReadingsPage(t *testing.T, address string) {
 	if got := counts(&r); got["http|watches"] == 0 || got["process|threads"] == 0 {
 		t.Errorf("the page has the readings %v, want watches and threads", got)
 	}
-	if text := get(t, url, "curl/8"); !strings.Contains(text, "\nresources:\n") || !strings.Contains(text, "informers of v1.ConfigMap") {
-		t.Errorf("the text page lacks the readings:\n%s", text)
+	body := openBodies(&r)
+	if len(body) != 1 || body[0].What != "GET configmaps" || body[0].Ended || body[0].AgeSeconds <= 0 || body[0].Culprit == nil ||
+		!strings.HasSuffix(body[0].Culprit.Function, "_test.openBody") || len(body[0].Stack) < 2 {
+		t.Errorf("the page names the open bodies %+v, want one with its stack", body)
 	}
+	text := get(t, url, "curl/8")
+	for _, part := range []string{"\nresources:\n", "informers of v1.ConfigMap", "GET configmaps of -, open for "} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text page lacks %q:\n%s", part, text)
+		}
+	}
+}
+
+// openBodies gives the bodies that a report names.
+func openBodies(r *leakguard.Report) []leakguard.Opened {
+	for _, x := range r.Readings {
+		if x.Resource == "response bodies" {
+			return x.Open
+		}
+	}
+	return nil
 }
 
 // counts gives the readings of a report by "probe|resource".

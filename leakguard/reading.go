@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leakguard/leakguard/probes"
 	"github.com/leakguard/leakguard/stackmatch/frame"
@@ -28,12 +29,32 @@ type Reading struct {
 	Count float64 `json:"count"`
 	// Covariate is the number of things that explain Count, such as live objects; nil when unknown.
 	Covariate *float64 `json:"covariate,omitempty"`
-	// Leaked, Climbing and Bounded are the probe's judgement, see [probes.Reading]; mere counts have none of them.
+	// Leaked, Climbing, Bounded and Listed are the probe's judgement, see [probes.Reading]; mere counts have none of them.
 	Leaked   bool `json:"leaked,omitempty"`
 	Climbing bool `json:"climbing,omitempty"`
 	Bounded  bool `json:"bounded,omitempty"`
+	Listed   bool `json:"listed,omitempty"`
 	// Culprit is where the resource was made; nil when unknown.
 	Culprit *frame.Frame `json:"culprit,omitempty"`
+	// Open is some of what is counted, at most 16 that are older than the grace: those whose work has ended first, then the
+	// oldest. It is empty for what is not followed one by one.
+	Open []Opened `json:"open,omitempty"`
+}
+
+// Opened is one thing that is open, such as a response body.
+type Opened struct {
+	// What says what it is for, without the names of objects: "GET deployments.apps/status", "watch pods by label app".
+	What string `json:"what,omitempty"`
+	// Controller is the controller or other scope it was opened in; empty when unknown.
+	Controller string `json:"controller,omitempty"`
+	// Ended is set when the reconcile or other work that opened it has ended.
+	Ended bool `json:"ended,omitempty"`
+	// AgeSeconds is how long it had been open.
+	AgeSeconds float64 `json:"age_seconds"`
+	// Culprit is the call to blame; nil when unknown.
+	Culprit *frame.Frame `json:"culprit,omitempty"`
+	// Stack is the calls that opened it, leaf first; nil when they were not taken, as of one in many harmless requests.
+	Stack []frame.Frame `json:"stack,omitempty"`
 }
 
 // reported gives what a report shows of the probes' readings: ordered by probe, resource and controller, the largest first
@@ -57,17 +78,30 @@ func reported(readings []probes.Reading) (list []Reading, dropped int) {
 func newReading(r *probes.Reading) Reading {
 	out := Reading{
 		Probe: label(r.Probe), Resource: label(r.Resource), Controller: label(r.Scope), Count: r.Count,
-		Leaked: r.Leaked, Climbing: r.Climbing, Bounded: r.Bounded,
+		Leaked: r.Leaked, Climbing: r.Climbing, Bounded: r.Bounded, Listed: r.Listed, Culprit: known(r.Culprit),
 	}
 	if r.Covariate >= 0 && !math.IsInf(r.Covariate, 0) { // also not NaN
 		covariate := r.Covariate
 		out.Covariate = &covariate
 	}
-	if !r.Culprit.IsZero() {
-		culprit := r.Culprit
-		out.Culprit = &culprit
+	for i := range r.Open[:min(len(r.Open), maxOpened)] {
+		o := &r.Open[i]
+		out.Open = append(out.Open, Opened{
+			What: label(o.What), Controller: label(o.Scope), Ended: o.Ended, AgeSeconds: o.Age.Seconds(), Culprit: known(o.Culprit), Stack: o.Stack,
+		})
 	}
 	return out
+}
+
+// maxOpened bounds the open things that one reading names.
+const maxOpened = 16
+
+// known gives a frame, nil for none.
+func known(f frame.Frame) *frame.Frame {
+	if f.IsZero() {
+		return nil
+	}
+	return &f
 }
 
 // label makes a name fit for a metric's label, which must be UTF-8 and of bounded length.
@@ -75,12 +109,12 @@ func label(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxLabel
 
 // rank orders readings by how much is said of them.
 func (r *Reading) rank() int {
-	for i, says := range [...]bool{r.Leaked, r.Climbing, r.Bounded} {
+	for i, says := range [...]bool{r.Leaked, r.Climbing, r.Bounded, r.Listed} {
 		if says {
 			return i
 		}
 	}
-	return 3
+	return 4
 }
 
 func (r *Reading) compare(other *Reading) int {
@@ -88,16 +122,18 @@ func (r *Reading) compare(other *Reading) int {
 		cmp.Compare(other.Count, r.Count), cmp.Compare(r.position(), other.position()))
 }
 
-func (r *Reading) position() string {
-	if r.Culprit == nil {
+func (r *Reading) position() string { return position(r.Culprit) }
+
+func position(culprit *frame.Frame) string {
+	if culprit == nil {
 		return ""
 	}
-	return r.Culprit.Function + " " + r.Culprit.Position()
+	return culprit.String()
 }
 
-// judgement is what the probe says of the count: "leaked", "climbing", "bounded" or nothing.
+// judgement is what the probe says of the count: "leaked", "climbing", "bounded", "listed" or nothing.
 func (r *Reading) judgement() string {
-	return [...]string{"leaked", "climbing", "bounded", ""}[r.rank()]
+	return [...]string{"leaked", "climbing", "bounded", "listed", ""}[r.rank()]
 }
 
 // writeReadings writes the readings as a table for a person at a terminal.
@@ -118,10 +154,25 @@ func (r *Report) writeReadings(b *strings.Builder) {
 			}
 		}
 		b.WriteByte('\n')
+		for j := range x.Open {
+			x.Open[j].writeText(b)
+		}
 	}
 	if r.ReadingsDropped > 0 {
 		fmt.Fprintf(b, "  and %d more\n", r.ReadingsDropped)
 	}
+}
+
+func (o *Opened) writeText(b *strings.Builder) {
+	age := time.Duration(o.AgeSeconds * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(b, "    %s of %s, open for %v", orDash(o.What), orDash(o.Controller), age)
+	if o.Ended {
+		b.WriteString(", its work has ended")
+	}
+	if at := position(o.Culprit); at != "" {
+		b.WriteString(", " + at)
+	}
+	b.WriteByte('\n')
 }
 
 // putReadings sums the readings over their labels, of which two may have the same.

@@ -37,7 +37,7 @@ type accounts struct {
 func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(signal)) {
 	for i := range readings {
 		r := &readings[i]
-		if (!r.Leaked && !r.Climbing && !r.Bounded) || r.Count <= 0 {
+		if (!r.Leaked && !r.Climbing && !r.Bounded && !r.Listed) || r.Count <= 0 {
 			continue
 		}
 		key := accountKey{r.Probe, r.Resource, r.Scope, r.Culprit.Function}
@@ -73,7 +73,7 @@ func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 		need, s.tier = climbScans, TierLikely
 	}
 	switch {
-	case r.Bounded:
+	case r.Bounded, !r.Leaked && !r.Climbing:
 		s.level, s.tier = levelListed, TierListed
 	case acc.scans >= need:
 		s.level = levelFiring

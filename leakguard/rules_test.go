@@ -128,6 +128,25 @@ func TestReadingsThatGrow(t *testing.T) {
 	}
 }
 
+// TestReadingThatIsListed has a count that its probe finds worth a line. It alarms when the probe says more than that.
+func TestReadingThatIsListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := probes.Reading{Probe: "http", Resource: "several: watch pods", Count: 2, Covariate: 1, Listed: true, Reason: "2 watches"}
+	w.readings = []probes.Reading{r}
+	w.run(30*time.Minute, func(int) {})
+	w.wantSilence()
+	if got := w.in(leakguard.StateListed); len(got) != 1 || got[0].Tier != leakguard.TierListed || got[0].Count != 2 || got[0].Reason != r.Reason {
+		t.Errorf("got %v, want the count listed", w.last)
+	}
+	r.Count, r.Leaked = 4, true
+	w.readings = []probes.Reading{r}
+	w.run(time.Minute, func(int) {})
+	if f := w.wantFiring("accounting"); f.Tier != leakguard.TierProven || f.Count != 4 {
+		t.Errorf("got %v, want it proven", &f)
+	}
+}
+
 // heapsOf gives four profiles in which one site grows by the given bytes each.
 func heapsOf(grow float64) []*memstats.Heap {
 	site := []frame.Frame{

@@ -20,6 +20,9 @@
 //   - [Size] and [Keys] compare a container of the user's own with the live objects, which an [ObjectIndex] knows;
 //   - [Process] counts files, threads, finalizers, goroutines created and child processes.
 //
+// A reading of what must be closed names the open ones that are older than the grace, see [Opened]. Several watches of one
+// resource and selector are worth a line; only when their number climbs they are a leak.
+//
 // [Hazards] looks at settings that make or hide leaks.
 //
 // # Cost

@@ -82,12 +82,12 @@ func (l *Ledger) Read(ctx context.Context, dst []Reading) []Reading {
 // read is Read, and shows each entry to also, unless that is nil.
 func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) []Reading {
 	spans := l.spans()
-	groups, totals := map[groupKey]*group{}, map[*Kind]int{}
+	groups, all := map[groupKey]*group{}, map[*Kind][]entryView{}
 	for _, v := range l.views(spans) {
 		if also != nil {
 			also(&v)
 		}
-		totals[v.kind]++
+		all[v.kind] = append(all[v.kind], v)
 		key := groupKey{viewPlace(&v), v.scope}
 		g := groups[key]
 		if g == nil {
@@ -102,8 +102,8 @@ func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) [
 			g.bounded = append(g.bounded, v)
 		}
 	}
-	for _, kind := range slices.SortedFunc(maps.Keys(totals), func(a, b *Kind) int { return cmp.Compare(a.Resource, b.Resource) }) {
-		dst = append(dst, Reading{Resource: kind.Resource, Count: float64(totals[kind]), Covariate: l.live("")})
+	for _, kind := range slices.SortedFunc(maps.Keys(all), func(a, b *Kind) int { return cmp.Compare(a.Resource, b.Resource) }) {
+		dst = append(dst, Reading{Resource: kind.Resource, Count: float64(len(all[kind])), Covariate: l.live(""), Open: l.oldest(all[kind], maxOpened)})
 	}
 	dst = l.overdueReadings(dst, groups)
 	dst = l.boundedReadings(dst, groups)

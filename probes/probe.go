@@ -35,10 +35,15 @@ type Reading struct {
 	// Bounded is set by a probe that knows that each unit ends by itself, though nobody ends it: their number is the rate at
 	// which they come times how long each lives. That is worth a line and no alarm.
 	Bounded bool
+	// Listed is set by a probe that finds the count worth a line and, by the number alone, no alarm.
+	Listed bool
 	// Culprit is where the resource was made; zero when unknown.
 	Culprit frame.Frame
 	// Stack is the calls that made one of them, leaf first; nil when unknown.
 	Stack []frame.Frame
+	// Open is some of what is counted, at most 16: those whose work has ended first, then the oldest. It is nil for what is
+	// not followed one by one.
+	Open []Opened
 	// Trap is the row of the table of traps this resource belongs to; may be empty.
 	Trap string
 	// Reason and Advice are sentences for a person; empty leaves them to the detector.

@@ -195,8 +195,8 @@ func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
 	dst = t.ledger.read(ctx, dst, func(v *entryView) {
 		switch {
 		case v.kind == watchKind():
-			if !v.ended && !v.bounded(t.ledger.options.Grace) { // what a span left open is counted by itself
-				noteWatch(open, v)
+			if !v.bounded(t.ledger.options.Grace) {
+				noteWatch(open, v, v.ended, t.ledger.options.Grace)
 			}
 		case v.ended && !v.busy && v.age >= t.ledger.options.Grace:
 			t.suspicious.Store(true)
