@@ -21,9 +21,7 @@ type instruments struct {
 
 // newInstruments makes the parts, and gives them to the guard as probes.
 func newInstruments(g *Guard) *instruments {
-	ledger := probes.LedgerOptions{
-		Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace,
-	}
+	ledger := g.ledger()
 	in := &instruments{
 		objects: g.objects, transport: probes.NewTransport(ledger), informers: clientgo.NewInformers(clientgo.InformersOptions{Ledger: ledger, HandlerScope: handlerScope}),
 	}

@@ -83,7 +83,9 @@ func (g *Guard) Start(ctx context.Context) error {
 		return ErrSecondGuard
 	}
 	defer process.guard.Store(nil)
-	for _, p := range append(slices.Clip(g.options.Probes), probes.NewProcess()) {
+	process.resources.SetOptions(g.ledger())
+	defer process.resources.SetOptions(probes.LedgerOptions{Scopes: process.scopes})
+	for _, p := range append(slices.Clip(g.options.Probes), probes.NewProcess(), process.resources, process.transports) {
 		remove, err := process.probes.Add(p)
 		if err != nil {
 			return fmt.Errorf("%w: Probes: %w", ErrOptions, err)
@@ -112,6 +114,11 @@ func (g *Guard) Report() *Report { return g.report.Load() }
 // Collector gives a collector of the guard's metrics, for a registry other than the one that Start registers in. A
 // scrape reads the last report and never samples.
 func (g *Guard) Collector() prometheus.Collector { return collector{g} }
+
+// ledger is how the guard's ledgers judge.
+func (g *Guard) ledger() probes.LedgerOptions {
+	return probes.LedgerOptions{Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace}
+}
 
 // noteHazards keeps a notice for each setting that makes or hides leaks. restTimeout is that of the manager's
 // configuration, 0 when it is not known.

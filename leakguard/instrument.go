@@ -3,8 +3,11 @@ package leakguard
 import (
 	"reflect"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/leakguard/leakguard/probes/clientgo"
 )
 
 // instrument wraps the reconciler of a controller, in place. The builder's controllers are of an internal package, so
@@ -17,6 +20,7 @@ func (g *Guard) instrument(r manager.Runnable) {
 	}
 	if _, byHand := reflect.TypeAssert[interface{ isScoped() }](do); byHand {
 		g.noteController(name, true)
+		instrumentLimiter(r, name)
 		return
 	}
 	inner, isRequest := reflect.TypeAssert[reconcile.Reconciler](do)
@@ -27,6 +31,18 @@ func (g *Guard) instrument(r manager.Runnable) {
 	}
 	do.Set(reflect.ValueOf(Reconciler(name, inner)))
 	g.noteController(name, true)
+	instrumentLimiter(r, name)
+}
+
+// instrumentLimiter counts the keys that a controller's rate limiter remembers, whatever its queue is.
+func instrumentLimiter(r manager.Runnable, name string) {
+	field := reflect.ValueOf(r).Elem().FieldByName("RateLimiter")
+	if !field.IsValid() || !field.CanSet() || field.Kind() != reflect.Interface || field.IsNil() {
+		return
+	}
+	if limiter, ok := reflect.TypeAssert[workqueue.TypedRateLimiter[reconcile.Request]](field); ok {
+		field.Set(reflect.ValueOf(clientgo.RateLimiter(process.resources, name, limiter)))
+	}
 }
 
 // controllerFields gives the reconciler and the name of a controller-runtime controller of any request type.

@@ -27,8 +27,14 @@ var (
 		"net/http.(*http2ClientConn).readLoop",
 		"net/http/internal/http2.(*ClientConn).readLoop",
 	}
-	listenerRoots = [...]string{"k8s.io/client-go/tools/cache.(*processorListener)"}
-	otherRoots    = [...]string{
+	listenerRoots    = [...]string{"k8s.io/client-go/tools/cache.(*processorListener)"}
+	queueRoots       = [...]string{"k8s.io/client-go/util/workqueue."}
+	broadcasterRoots = [...]string{
+		"k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop",
+		"k8s.io/client-go/tools/record.(*eventBroadcasterImpl)",
+		"k8s.io/client-go/tools/events.(*eventBroadcasterImpl)",
+	}
+	otherRoots = [...]string{
 		"context.(*cancelCtx).propagateCancel.func2",
 		"k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher",
 		"sigs.k8s.io/controller-runtime/pkg/cache.(*multiNamespaceCache).Start",
@@ -54,8 +60,19 @@ func accountsOf(root string) (probe string, resources []string) {
 		return probes.TransportName, []string{watches, bodies, transports}
 	case hasAnyPrefix(root, listenerRoots[:]):
 		return clientgo.InformersName, []string{"event handlers"}
+	case hasAnyPrefix(root, queueRoots[:]):
+		return clientgo.ResourcesName, []string{"workqueues"}
+	case hasAnyPrefix(root, broadcasterRoots[:]):
+		return clientgo.ResourcesName, []string{"event broadcasters"}
 	}
 	return "", nil
+}
+
+// isCounted reports whether a signal is about goroutines of what [Resources] counts when it was passed through it; else the signal
+// is the finding.
+func (s *signal) isCounted() bool {
+	probe, _ := accountsOf(s.root)
+	return s.pattern && probe == clientgo.ResourcesName
 }
 
 // descriptors is what the resources start with of which each connection takes one.
@@ -70,7 +87,7 @@ func (s *signal) isPart() bool {
 // isPart reports whether a root function's goroutines come with something else.
 func isPart(root string) bool {
 	probe, _ := accountsOf(root)
-	return probe != "" || hasAnyPrefix(root, otherRoots[:])
+	return (probe != "" && probe != clientgo.ResourcesName) || hasAnyPrefix(root, otherRoots[:])
 }
 
 // fits reports whether so many owners explain so many parts. A few are always under way.
@@ -91,11 +108,11 @@ func (d *Detector) join(signals map[string]*signal, now time.Time) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(signals)) {
 		s := signals[name]
-		if !s.isPart() {
+		if !s.isPart() && !s.isCounted() {
 			continue
 		}
 		owner := ownerByAccount(signals, s)
-		if owner == nil && s.root != "" {
+		if owner == nil && s.root != "" && s.isPart() {
 			owner = d.ownerBySpans(signals, s)
 		}
 		if owner != nil {

@@ -4,16 +4,22 @@ import (
 	"sync/atomic"
 
 	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/probes/clientgo"
 )
 
 // process is what belongs to the process and cannot belong to a Guard: goroutine labels are read from all goroutines of
 // the process, so the reconciles in flight are counted for all managers together, and two guards would each report
 // every leak.
 var process = struct {
-	scopes *probes.Scopes
-	probes *probes.Set           // those of the guard that is running, and those of AddProbe
-	guard  atomic.Pointer[Guard] // the one that is running
-}{scopes: probes.NewScopes(), probes: newSet()}
+	scopes     *probes.Scopes
+	probes     *probes.Set           // those of the guard that is running, and those of AddProbe
+	guard      atomic.Pointer[Guard] // the one that is running
+	resources  *clientgo.Resources
+	transports *clientgo.TransportCache
+}{
+	scopes: probes.NewScopes(), probes: newSet(), resources: clientgo.NewResources(probes.LedgerOptions{}),
+	transports: clientgo.HookTransportCache(""), // now, as client-go reads the hook without a lock
+}
 
 // newSet gives a set without probes, of which none can be wrong.
 func newSet() *probes.Set {
@@ -38,3 +44,15 @@ func Scope(name string) *probes.Scope { return process.scopes.Scope(name) }
 // error wraps [probes.ErrSet]: the probe is nil, or its name is bad or in use. Those that are known when the guard is made may
 // stand in [Options].Probes.
 func AddProbe(p probes.Probe) (remove func(), err error) { return process.probes.Add(p) }
+
+// Resources gives the process's account of workqueues, watches and event broadcasters that the user's own code makes. It may be
+// used at any time, and the guard knows it without more ado. What is passed through it counts, for the reconcile or the [Scope] of
+// ctx and for the place of the call, until it is stopped or shut down:
+//
+//	queue := clientgo.Queue(ctx, leakguard.Resources(), workqueue.NewTypedRateLimitingQueue(limiter))
+//	broadcaster := leakguard.Resources().Broadcaster(ctx, record.NewBroadcaster())
+//	w = leakguard.Resources().Watch(ctx, w)
+//
+// The rate limiters of instrumented controllers are in it by themselves. Their queues need not be: the controller calls Done for
+// each item, and a reconcile that does not return is found in flight.
+func Resources() *clientgo.Resources { return process.resources }

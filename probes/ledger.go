@@ -63,7 +63,7 @@ type LedgerOptions struct {
 // All methods may be called concurrently.
 type Ledger struct {
 	name     string
-	options  LedgerOptions
+	current  atomic.Pointer[LedgerOptions]
 	start    time.Time
 	describe func(target string) string // says what a target is without naming objects; nil for nothing
 	dropped  atomic.Uint64
@@ -76,6 +76,14 @@ type Ledger struct {
 
 // NewLedger gives an empty ledger. name is its name as a probe.
 func NewLedger(name string, options LedgerOptions) *Ledger {
+	l := &Ledger{name: name, start: time.Now(), life: map[placeKey]pastLives{}}
+	l.SetOptions(options)
+	return l
+}
+
+// SetOptions judges all entries, also those that are open, by other options from now on. It is for a ledger that is older than
+// what it is compared with.
+func (l *Ledger) SetOptions(options LedgerOptions) {
 	if options.Grace == 0 {
 		options.Grace = DefaultGrace
 	}
@@ -85,8 +93,11 @@ func NewLedger(name string, options LedgerOptions) *Ledger {
 	if options.MainModule == "" {
 		options.MainModule = mainModule()
 	}
-	return &Ledger{name: name, options: options, start: time.Now(), life: map[placeKey]pastLives{}}
+	l.current.Store(&options)
 }
+
+// Options are those that are in force, with the defaults filled in. They must not be changed.
+func (l *Ledger) Options() *LedgerOptions { return l.current.Load() }
 
 // pastLives is what is remembered of the entries of one place that were closed after their span.
 type pastLives struct {
@@ -135,12 +146,12 @@ func (l *Ledger) openFor(ctx context.Context, kind *Kind, target string, site Si
 		}
 		return true
 	})
-	if l.options.Scopes != nil {
-		e.lastSeq = l.options.Scopes.lastSeq()
+	if l.Options().Scopes != nil {
+		e.lastSeq = l.Options().Scopes.lastSeq()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= l.options.MaxEntries {
+	if l.open >= l.Options().MaxEntries {
 		l.dropped.Add(1)
 		return nil
 	}
@@ -215,6 +226,3 @@ func (e *Entry) place() placeKey {
 	}
 	return placeKey{kind: e.kind, site: e.site.ID()}
 }
-
-// MainModule is the path of the module that culprits are looked for in.
-func (l *Ledger) MainModule() string { return l.options.MainModule }

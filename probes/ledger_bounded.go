@@ -32,7 +32,7 @@ func (l *Ledger) boundedReading(g *group) Reading {
 	return Reading{
 		Resource: kind.Resource + " left open until they time out", Scope: g.key.scope, Count: float64(len(g.bounded)),
 		Covariate: l.live(g.key.scope), Bounded: true, Trap: kind.Trap, Advice: kind.Advice,
-		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.options.MainModule),
+		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.Options().MainModule),
 		Reason: fmt.Sprintf("%d %s were not %s by the work that opened them, which has ended, the oldest %v ago; the server ends each after %v, and %d more have ended: "+
 			"their number is the rate of that work times the timeout",
 			len(g.bounded), what, kind.Closed, oldest.Round(100*time.Millisecond), ends, g.sample.past.n),

@@ -48,10 +48,10 @@ func (l *Ledger) overdue(v *entryView) (overdue, bounded bool) {
 	switch {
 	case !v.ended || v.busy:
 		return false, false
-	case v.bounded(l.options.Grace):
+	case v.bounded(l.Options().Grace):
 		return false, true
 	}
-	return v.age >= max(l.options.Grace, lateLives*v.past.longest), false
+	return v.age >= max(l.Options().Grace, lateLives*v.past.longest), false
 }
 
 // bounded reports whether an entry ends by itself and is not late with it.
@@ -148,12 +148,12 @@ type openSpans struct {
 
 func (l *Ledger) spans() openSpans {
 	s := openSpans{ids: map[uint64]bool{}, oldest: map[string]uint64{}}
-	if l.options.Scopes == nil {
+	if l.Options().Scopes == nil {
 		return s
 	}
-	for _, o := range l.options.Scopes.open(nil, 0) { // ordered by number
+	for _, o := range l.Options().Scopes.open(nil, 0) { // ordered by number
 		s.ids[o.ID.Seq] = true
-		if s.any == 0 && !l.options.Scopes.isShared(o.Scope) { // a handler that blocks holds its span open for ever
+		if s.any == 0 && !l.Options().Scopes.isShared(o.Scope) { // a handler that blocks holds its span open for ever
 			s.any = o.ID.Seq
 		}
 		if _, have := s.oldest[o.Scope]; !have {
@@ -193,16 +193,16 @@ func (l *Ledger) views(spans openSpans) []entryView {
 func (l *Ledger) placeInSpan(v *entryView, e *Entry, spans openSpans, resolved map[uint64]inSpan) {
 	if id, ok := ParseSpanID(e.id); ok {
 		v.scope, v.id = e.scope, id
-		v.ended = l.options.Scopes != nil && !spans.ids[id.Seq]
+		v.ended = l.Options().Scopes != nil && !spans.ids[id.Seq]
 		return
 	}
-	if l.options.Scopes == nil || e.site.IsZero() {
+	if l.Options().Scopes == nil || e.site.IsZero() {
 		return
 	}
 	in, known := resolved[e.site.ID()]
 	if !known {
 		frames := e.site.Frames()
-		in.scope, _ = l.options.Scopes.ScopeOf(frames)
+		in.scope, _ = l.Options().Scopes.ScopeOf(frames)
 		in.some = in.scope != "" || belowSpan(frames)
 		resolved[e.site.ID()] = in
 	}
@@ -234,12 +234,12 @@ func belowSpan(stack []frame.Frame) bool {
 // live is the number of live objects of a scope, of all for ""; -1 when unknown.
 func (l *Ledger) live(scope string) float64 {
 	switch {
-	case l.options.Objects == nil:
+	case l.Options().Objects == nil:
 		return -1
-	case scope == "" && l.options.Objects.Total() > 0:
-		return float64(l.options.Objects.Total())
+	case scope == "" && l.Options().Objects.Total() > 0:
+		return float64(l.Options().Objects.Total())
 	}
-	if n, ok := l.options.Objects.Live(scope); ok {
+	if n, ok := l.Options().Objects.Live(scope); ok {
 		return float64(n)
 	}
 	return -1
@@ -251,7 +251,7 @@ func (l *Ledger) reading(g *group) Reading {
 	r := Reading{
 		Resource: kind.Resource + " left open", Scope: g.key.scope, Count: float64(len(g.overdue)),
 		Covariate: l.live(g.key.scope), Trap: kind.Trap, Advice: kind.Advice,
-		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.options.MainModule),
+		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.Options().MainModule),
 	}
 	what := kind.Resource
 	if l.describe != nil {
@@ -320,7 +320,7 @@ func (l *Ledger) count(g *group) (c census) {
 			c.twice++
 		case objects[v.id.Object] > 1:
 			c.again++
-		case gone && age >= l.options.Grace:
+		case gone && age >= l.Options().Grace:
 			c.gone++
 		}
 	}
@@ -329,10 +329,10 @@ func (l *Ledger) count(g *group) (c census) {
 
 // gone reports whether an entry's object is gone, and for how long.
 func (l *Ledger) gone(v *entryView) (gone bool, age time.Duration) {
-	if l.options.Objects == nil || v.id.Object == 0 {
+	if l.Options().Objects == nil || v.id.Object == 0 {
 		return false, 0
 	}
-	state, since := l.options.Objects.State(v.scope, v.id.Object)
+	state, since := l.Options().Objects.State(v.scope, v.id.Object)
 	if state != ObjectGone {
 		return false, 0
 	}

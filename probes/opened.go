@@ -33,7 +33,7 @@ type Opened struct {
 func (l *Ledger) oldest(views []entryView, most int) []Opened {
 	aged := make([]*entryView, 0, len(views))
 	for i := range slices.Backward(views) { // they come newest first
-		if views[i].age >= max(l.options.Grace, 0) {
+		if views[i].age >= max(l.Options().Grace, 0) {
 			aged = append(aged, &views[i])
 		}
 	}
@@ -52,7 +52,7 @@ func (l *Ledger) oldest(views []entryView, most int) []Opened {
 }
 
 func (l *Ledger) opened(v *entryView) Opened {
-	o := Opened{Scope: v.scope, Ended: v.ended, Age: v.age, Culprit: v.site.Culprit(l.options.MainModule), Stack: v.site.Frames()}
+	o := Opened{Scope: v.scope, Ended: v.ended, Age: v.age, Culprit: v.site.Culprit(l.Options().MainModule), Stack: v.site.Frames()}
 	if l.describe != nil {
 		o.What = l.describe(v.target)
 	}

@@ -195,17 +195,17 @@ func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
 	dst = t.ledger.read(ctx, dst, func(v *entryView) {
 		switch {
 		case v.kind == watchKind():
-			if !v.bounded(t.ledger.options.Grace) {
-				noteWatch(open, v, v.ended, t.ledger.options.Grace)
+			if !v.bounded(t.ledger.Options().Grace) {
+				noteWatch(open, v, v.ended, t.ledger.Options().Grace)
 			}
-		case v.ended && !v.busy && v.age >= t.ledger.options.Grace:
+		case v.ended && !v.busy && v.age >= t.ledger.Options().Grace:
 			t.suspicious.Store(true)
 		}
 	})
 	dst = append(dst[:start], dropUnplaced(dst[start:])...)
 	dst = t.watchReadings(dst, open)
 	dst = t.discoveryReading(dst)
-	return t.bases.readings(dst, t.ledger.options.MainModule)
+	return t.bases.readings(dst, t.ledger.Options().MainModule)
 }
 
 // dropUnplaced takes out the leaks whose site was not taken when there is one of the same kind and scope whose site is
@@ -235,7 +235,7 @@ func (t *Transport) discoveryReading(dst []Reading) []Reading {
 	}
 	return append(dst, Reading{
 		Resource: "API discoveries", Count: float64(n), Covariate: -1, Climbing: t.discovers.Observe("", n) >= Climbing && n >= discoveriesClimb,
-		Culprit: site.Culprit(t.ledger.options.MainModule), Stack: site.Frames(),
+		Culprit: site.Culprit(t.ledger.Options().MainModule), Stack: site.Frames(),
 		Reason: fmt.Sprintf("the whole API was discovered %d times, the last time here: a RESTMapper or discovery client is made again and again", n),
 		Advice: "make one client for each cluster at start and share it with its RESTMapper",
 	})

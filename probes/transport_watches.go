@@ -82,7 +82,7 @@ func (t *Transport) severalReading(o *openWatches, leaked bool) Reading {
 	oldest := t.ledger.oldest(o.all, maxNamed)
 	return Reading{
 		Resource: severalOf(o.target), Scope: o.sample.scope, Count: float64(n), Covariate: 1, Leaked: leaked, Listed: listed, Open: oldest,
-		Culprit: o.sample.site.Culprit(t.ledger.options.MainModule), Stack: o.sample.site.Frames(), Trap: "S1-04",
+		Culprit: o.sample.site.Culprit(t.ledger.Options().MainModule), Stack: o.sample.site.Frames(), Trap: "S1-04",
 		Reason: fmt.Sprintf("%d watches of one resource and selector are open at once (%s); one would do%s", n, describe(o.target), openedAt(oldest)),
 		Advice: "share one informer: use the manager's cache, or stop each informer factory and cache with the work that started it",
 	}

@@ -8,6 +8,8 @@
 //	informers := clientgo.NewInformers(clientgo.InformersOptions{Ledger: probes.LedgerOptions{Scopes: scopes, Objects: objects}})
 //	opts.Cache.NewInformer = informers.NewInformer(opts.Cache.NewInformer)
 //
+// leakguard.NewManager does that, and leakguard.Resources is a Resources for the whole process, which its guard knows.
+//
 // An informer that is made otherwise goes through [Informers.Wrap]. [Resources] is for what has no hook: what is passed
 // through its functions is counted until it is stopped or shut down.
 //
@@ -20,7 +22,8 @@
 //
 // An event costs two atomic additions more for each handler, and with a scope a span of low cardinality (BenchmarkHandler);
 // neither allocates. An addition to a wrapped queue
-// nothing, and a rate-limited one two look-ups. Adding a handler takes a stack, a few µs.
+// nothing, a rate-limited one two look-ups; an item that is got and done 10 to 30 µs for up to 200 a second and a tenth of a µs
+// for others (BenchmarkQueue). Adding a handler takes a stack, a few µs.
 //
 // # Concurrency
 //

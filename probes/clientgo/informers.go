@@ -178,7 +178,7 @@ func (x *Informers) objects() float64 {
 	return -1
 }
 
-func (x *Informers) main() string { return x.handlers.MainModule() }
+func (x *Informers) main() string { return x.handlers.Options().MainModule }
 
 // maxReadings bounds the readings of each sort.
 const maxReadings = 64

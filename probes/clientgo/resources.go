@@ -21,21 +21,16 @@ type Resources struct {
 	climb  probes.Climb
 
 	mu     sync.Mutex
-	queues map[queueStats]probes.Site
-}
-
-// queueStats is a queue that knows its items.
-type queueStats interface {
-	// inWork is how many items were got and are not done.
-	inWork() int64
-	// failing is how many keys the rate limiter remembers.
-	failing() int64
+	queues map[*followed]bool
 }
 
 // NewResources gives an account without resources.
 func NewResources(options probes.LedgerOptions) *Resources {
-	return &Resources{ledger: probes.NewLedger(ResourcesName, options), queues: map[queueStats]probes.Site{}}
+	return &Resources{ledger: probes.NewLedger(ResourcesName, options), queues: map[*followed]bool{}}
 }
+
+// SetOptions judges everything, also what is open, by other options from now on.
+func (x *Resources) SetOptions(options probes.LedgerOptions) { x.ledger.SetOptions(options) }
 
 // resourceKinds is what a Resources counts. It is never changed.
 var resourceKinds = struct{ watch, broadcaster, queue probes.Kind }{

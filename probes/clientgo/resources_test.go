@@ -87,61 +87,6 @@ func TestResourcesNeverClosed(t *testing.T) {
 	}
 }
 
-func TestQueueItems(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTracked()
-		q := clientgo.Queue(t.Context(), tr.resources, workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[int](time.Millisecond, time.Second)))
-		defer q.ShutDown()
-		const items = 3 * 400
-		for i := range items {
-			q.Add(i)
-		}
-		for round := range 3 { // a worker that forgets Done
-			for range 400 {
-				q.Get()
-			}
-			want := []string(nil)
-			if round == 2 {
-				want = []string{": items never done 1200"}
-			}
-			wantLeaks(t, tr.resources, fmt.Sprint("round ", round), want...)
-		}
-		for i := range items {
-			q.Done(i)
-		}
-		if n := count(t, tr.resources, "items never done"); n != -1 {
-			t.Errorf("%v items are not done", n)
-		}
-	})
-}
-
-func TestQueueKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTracked()
-		q := clientgo.Queue(t.Context(), tr.resources, workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[int](time.Millisecond, time.Second)))
-		defer q.ShutDown()
-		for round := range 3 {
-			for i := range 400 {
-				q.AddRateLimited(400*round + i)
-				q.AddRateLimited(400*round + i)
-			}
-			want := []string(nil)
-			if round == 2 {
-				want = []string{": rate-limited keys never forgotten 1200"}
-			}
-			wantLeaks(t, tr.resources, fmt.Sprint("round ", round), want...)
-		}
-		for i := range 1200 {
-			q.Forget(i)
-			q.Forget(i)
-		}
-		if n := count(t, tr.resources, "rate-limited keys never forgotten"); n != -1 {
-			t.Errorf("%v keys are not forgotten", n)
-		}
-		time.Sleep(time.Minute) // lets the queue take in what it has delayed
-	})
-}
-
 // TestTransportCache makes clients whose configuration is the same, and such as are like no other.
 func TestTransportCache(t *testing.T) {
 	c := clientgo.HookTransportCache("")
@@ -164,14 +109,28 @@ func TestTransportCache(t *testing.T) {
 	if n := count(t, c, "client transports made"); n != 1 {
 		t.Errorf("%v transports were made, want 1", n)
 	}
-	for round := range 3 {
-		for i := range 5 {
-			client(fmt.Sprint("tenant-", round, i))
+	const place = "client transports of one place"
+	scope := probes.NewScopes().Scope("tenants")
+	for _, tt := range []struct {
+		name string
+		work func(f func())
+		want float64
+	}{
+		{"at start", func(f func()) { f() }, -1},
+		{"in a reconcile", func(f func()) { scope.Do(t.Context(), func(context.Context) { f() }) }, 15},
+	} {
+		for round := range 3 {
+			for i := range 5 {
+				tt.work(func() { client(fmt.Sprint(tt.name, round, i)) })
+			}
+			want := -1.0
+			if round == 2 {
+				want = tt.want
+			}
+			wantLeaks(t, c, tt.name) // they end by themselves
+			if n := count(t, c, place); round == 2 && n != want {
+				t.Errorf("%s: got %v %s, want %v", tt.name, n, place, want)
+			}
 		}
-		want := []string(nil)
-		if round == 2 {
-			want = []string{": client transports of one place 15"}
-		}
-		wantLeaks(t, c, fmt.Sprint("one for each call ", round), want...)
 	}
 }

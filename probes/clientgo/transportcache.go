@@ -43,10 +43,10 @@ const maxSites = 1024
 
 // HookTransportCache puts itself between client-go and the metrics it reports to, which go on working. Call it once, before
 // the first client is made: client-go reads the hook without a lock. main is the main module's path, "" for the
-// running program's.
+// running program's. Whoever registers metrics with client-go later takes its place, and it counts nothing more.
 func HookTransportCache(main string) *TransportCache {
 	c := &TransportCache{
-		main:  cmp.Or(main, probes.NewLedger("", probes.LedgerOptions{}).MainModule()),
+		main:  cmp.Or(main, probes.NewLedger("", probes.LedgerOptions{}).Options().MainModule),
 		calls: metrics.TransportCreateCalls, entries: metrics.TransportCacheEntries, sites: map[uint64]*madeTransports{},
 	}
 	metrics.TransportCreateCalls = c
@@ -93,10 +93,11 @@ func (s cacheSize) Observe(n int) {
 // Name implements [probes.Probe].
 func (c *TransportCache) Name() string { return TransportCacheName }
 
-// transportsLeaked is the least number of transports of one site that is a leak when it climbs.
+// transportsLeaked is the least number of transports of one site that is worth a line when it climbs.
 const transportsLeaked = 10
 
-// Read implements [probes.Probe].
+// Read implements [probes.Probe]: the transports that were made, and each place below a span that makes ever more of them. Their
+// connections end by themselves, 90 seconds after the last use, so that is no leak.
 func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.Reading {
 	c.mu.Lock()
 	sites := make([]madeTransports, 0, len(c.sites))
@@ -114,13 +115,13 @@ func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.
 	})
 	for i, s := range sites {
 		climbs := c.climb.Observe(strconv.FormatUint(s.site.ID(), 36), s.n) >= probes.Climbing
-		if s.n < 2 || i >= maxReadings {
+		if !climbs || s.n < transportsLeaked || i >= maxReadings || !s.site.InSpan() {
 			continue
 		}
 		dst = append(dst, probes.Reading{
-			Resource: "client transports of one place", Count: float64(s.n), Covariate: -1, Leaked: climbs && s.n >= transportsLeaked,
+			Resource: "client transports of one place", Count: float64(s.n), Covariate: -1, Bounded: true,
 			Culprit: s.site.Culprit(c.main), Stack: s.site.Frames(), Trap: "S2-13b",
-			Reason: fmt.Sprintf("%d clients were made here that share no transport (%d others did): each opens connections of its own", s.n, c.hits.Load()),
+			Reason: fmt.Sprintf("%d clients were made here that share no transport (%d others did): each opens connections of its own, which stay until they were idle for 90 seconds", s.n, c.hits.Load()),
 			Advice: "make one client for each cluster at start and share it; set no Proxy or Dial function and no new TLS settings on a copy of its config",
 		})
 	}
