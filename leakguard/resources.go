@@ -76,9 +76,9 @@ func (t *resourceTable) observe(ev *Evidence) {
 	}
 }
 
-// take follows a reading that is not a leak by itself, and of which more is not either.
+// take follows a reading that is not a leak by itself, and of which more may be one.
 func (t *resourceTable) take(r *probes.Reading, now time.Time) {
-	if r.Leaked || r.Bounded {
+	if r.Leaked || r.Bounded || r.Shown {
 		return
 	}
 	key := accountKey{r.Probe, r.Resource, r.Scope, r.Culprit.Function}

@@ -105,6 +105,7 @@ func TestReadingsThatGrow(t *testing.T) {
 		{"grows with what explains it", func(s int) float64 { return float64(s / 5) }, func(s int) float64 { return float64(s / 5) }, false},
 		{"fills up and stays", func(s int) float64 { return float64(min(s, 300)) }, nil, false},
 		{"is only listed", func(s int) float64 { return float64(s / 5) }, nil, false},
+		{"is only shown", func(s int) float64 { return float64(s / 5) }, nil, false},
 		{"comes and goes", func(s int) float64 { return float64(s % 600) }, nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,6 +113,7 @@ func TestReadingsThatGrow(t *testing.T) {
 			w := newWorld(t)
 			w.run(90*time.Minute, func(s int) {
 				r := probes.Reading{Probe: "container", Resource: "podCache", Count: test.count(s), Covariate: -1}
+				r.Shown = test.name == "is only shown"
 				if test.name == "is only listed" {
 					r.Resource = "goroutines created a minute"
 				}

@@ -41,6 +41,9 @@ type Reading struct {
 	Culprit frame.Frame
 	// Stack is the calls that made one of them, leaf first; nil when unknown.
 	Stack []frame.Frame
+	// Shown is set for a number that is only there to be looked at, such as a total that grows by its nature. It is not followed
+	// for growth.
+	Shown bool
 	// Open is some of what is counted, at most 16: those whose work has ended first, then the oldest. It is nil for what is
 	// not followed one by one.
 	Open []Opened

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/stackmatch/frame"
 )
 
 // How far a handler may fall behind.
@@ -32,14 +33,16 @@ type handler struct {
 	scope   *probes.Scope // nil for none
 	span    probes.Span   // of the call that runs now
 	calls   atomic.Uint64 // begun and ended, so odd while one runs
+	spent   stopwatch
 
 	mu     sync.Mutex
 	seen   uint64 // the call that ran when busyFor was asked last
 	seenAt time.Time
+	at     *frame.Frame // see blamed; nil as long as it is not known
 }
 
 func (h *handler) begin() {
-	h.calls.Add(1)
+	h.spent.begin(h.calls.Add(1))
 	if h.scope != nil {
 		h.span = h.scope.BeginShared()
 	}
@@ -49,11 +52,12 @@ func (h *handler) end() {
 	if h.scope != nil {
 		h.span.End()
 	}
+	h.spent.end()
 	h.calls.Add(1)
 }
 
-// busyFor is how long the call that runs now has been seen to run; 0 for none. Who calls the handler reads no clock: two
-// readings would cost more than all else.
+// busyFor is how long the call that runs now has been seen to run; 0 for none. Who calls the handler does not read the clock
+// each time: two readings cost more than all else.
 func (h *handler) busyFor() time.Duration {
 	calls := h.calls.Load()
 	if calls%2 == 0 {
@@ -89,15 +93,23 @@ func (h *handler) OnDelete(o any) {
 }
 
 // culprit is the user's function that is called, or where the handler was added. It fills in a reading.
-func (h *handler) culprit(r *probes.Reading) {
-	r.Stack = h.site.Frames()
-	r.Culprit = h.site.Culprit(h.set.main())
-	for _, f := range functionsOf(h.inner) {
-		if found := probes.FuncCulprit(f, h.set.main()); !found.IsZero() {
-			r.Culprit = found
-			return
+func (h *handler) culprit(r *probes.Reading) { r.Stack, r.Culprit = h.site.Frames(), h.blamed() }
+
+// blamed is culprit's frame, which is looked up once.
+func (h *handler) blamed() frame.Frame {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == nil {
+		at := h.site.Culprit(h.set.main())
+		for _, f := range functionsOf(h.inner) {
+			if found := probes.FuncCulprit(f, h.set.main()); !found.IsZero() {
+				at = found
+				break
+			}
 		}
+		h.at = &at
 	}
+	return *h.at
 }
 
 // functionsOf gives the functions that a handler of client-go's own types calls, the likeliest to be slow first.
@@ -124,6 +136,7 @@ func functionsOf(h cache.ResourceEventHandler) []any {
 
 // handlerReadings gives the handlers that do not keep up: notifications wait for them, or a call does not return.
 func (x *Informers) handlerReadings(dst []probes.Reading, running []*informer) []probes.Reading {
+	dst = x.timeReadings(dst, running)
 	start := len(dst)
 	var waiting, unknown int
 	for _, i := range running {

@@ -92,6 +92,7 @@ var handlersKind = probes.Kind{
 // wrap takes the site of the caller of the method it is called from.
 func (i *informer) wrap(inner cache.ResourceEventHandler) *handler {
 	h := &handler{inner: inner, set: i.set, kind: i.kind, site: probes.CallSite(1)}
+	h.spent.start = time.Now()
 	if scope := i.set.options.HandlerScope; scope != nil && !h.site.InSpan() {
 		h.scope = scope(i.kind)
 	}
