@@ -475,13 +475,14 @@ func TestAccountingFiresAtTheSecondScan(t *testing.T) {
 	}
 }
 
+// TestClimbingFiresWhenItPersists and goes on climbing.
 func TestClimbingFiresWhenItPersists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.readings = []probes.Reading{{Probe: "container", Resource: "podCache", Count: 300, Climbing: true, Covariate: -1}}
-	for scan := range 6 {
+	for scan, count := range []float64{300, 300, 300, 300, 300, 300, 300, 301} {
+		w.readings = []probes.Reading{{Probe: "container", Resource: "podCache", Count: count, Climbing: true, Covariate: -1}}
 		w.tick()
-		if want := scan == 5; (len(w.in(leakguard.StateFiring)) == 1) != want {
+		if want := scan == 7; (len(w.in(leakguard.StateFiring)) == 1) != want {
 			t.Fatalf("after scan %d got %v, want firing: %t", scan+1, w.last, want)
 		}
 		w.now = w.now.Add(10 * time.Second)

@@ -130,14 +130,14 @@ func TestPartsOfAnInformerJoinItsRunner(t *testing.T) {
 		w.part("app", id, "context.(*cancelCtx).propagateCancel.func2")
 		n++
 		w.readings = []probes.Reading{{
-			Probe: probes.TransportName, Resource: "several: watch configmaps", Count: float64(n), Covariate: 1, Leaked: n >= 40,
+			Probe: probes.TransportName, Resource: "several: watch configmaps", Count: float64(n), Covariate: 1, Climbing: n >= 40,
 			Stack: []frame.Frame{{Function: "k8s.io/client-go/tools/cache.(*Reflector).watch"}},
 		}}
 		for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
 			seen[f.Controller+" "+f.Culprit.Function] = true
 		}
 	})
-	if f := w.wantFiring("accounting"); len(w.last) != 1 || len(f.Stacks) != 3 || f.Controller != "app" {
+	if f := w.wantFiring("orphaned"); len(w.last) != 1 || len(f.Stacks) != 3 || f.Controller != "app" {
 		t.Errorf("got %v with %d stacks, want one finding with 3", w.last, len(f.Stacks))
 	}
 	if len(seen) != 1 || !seen["app "+mainModule+"/app.runInformer.func1"] {
@@ -189,7 +189,7 @@ func TestInformersOfSeveralControllers(t *testing.T) {
 		w.start("app", id, "runInformer.func1")
 		w.part("app", id, receive)
 		n++
-		w.readings = []probes.Reading{{Probe: probes.TransportName, Resource: "several: watch configmaps", Count: float64(n), Covariate: 1, Leaked: n >= 40}}
+		w.readings = []probes.Reading{{Probe: probes.TransportName, Resource: "several: watch configmaps", Count: float64(n), Covariate: 1, Climbing: n >= 40}}
 		for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
 			seen[f.Controller+" "+f.Culprit.Function] = true
 		}

@@ -141,7 +141,7 @@ func (r *resource) signal(v memstats.Verdict) signal {
 		culprit: r.reading.Culprit, count: int64(v.Level), perHour: v.PerHour, since: v.Since, trap: r.trap, advice: r.advice, stack: r.reading.Stack,
 		reason: r.what + ": " + v.Reason,
 	}
-	if slices.Contains(clientsMade, r.what) {
+	if r.reading.Total || r.what == transportsCached {
 		s.tier, s.level = TierListed, levelListed
 	}
 	if s.culprit.IsZero() {
@@ -150,6 +150,5 @@ func (r *resource) signal(v memstats.Verdict) signal {
 	return s
 }
 
-// clientsMade are counts whose growth is not certain enough to alarm: the clients may share their connections, or be one for
-// each of ever more tenants.
-var clientsMade = []string{"HTTP clients made", "client transports made", "client transports cached"}
+// transportsCached is a count whose growth is not certain enough to alarm: they may be one for each of ever more tenants.
+const transportsCached = "client transports cached"

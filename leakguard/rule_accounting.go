@@ -16,14 +16,38 @@ type accountKey struct{ probe, resource, scope, culprit string }
 // account remembers when a leaked resource was first counted.
 type account struct {
 	first, last time.Time
-	scans       int
 	firstCount  float64
+	claim       claim
+	scans       int     // in a row with this claim
+	claimCount  float64 // at the first of them
+}
+
+// claim is what a probe says of a count.
+type claim uint8
+
+const (
+	claimListed claim = iota // worth a line
+	claimClimbing
+	claimLeaked
+)
+
+func claimOf(r *probes.Reading) claim {
+	switch {
+	case r.Bounded:
+		return claimListed
+	case r.Leaked:
+		return claimLeaked
+	case r.Climbing:
+		return claimClimbing
+	}
+	return claimListed
 }
 
 // maxAccounts bounds the accounts that are followed.
 const maxAccounts = 1024
 
-// climbScans is how many scans in a row a probe must call a count climbing, which is a trend and no proof, for an alarm.
+// climbScans is how many scans in a row a probe must call a count climbing, which is a trend and no proof, for an alarm. In
+// these it must have grown once more: a climb that ends when it is seen is a plateau.
 const climbScans = 6
 
 // accounts follows the readings that are leaks by themselves.
@@ -50,10 +74,7 @@ func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(sig
 			acc = &account{first: now, firstCount: r.Count}
 			a.byKey[key] = acc
 		}
-		if !acc.last.Equal(now) {
-			acc.last = now
-			acc.scans++
-		}
+		acc.note(r, now)
 		emit(acc.signal(r, now))
 	}
 	for key, acc := range a.byKey {
@@ -63,19 +84,33 @@ func (a *accounts) judge(readings []probes.Reading, now time.Time, emit func(sig
 	}
 }
 
+// note counts a scan, once.
+func (acc *account) note(r *probes.Reading, now time.Time) {
+	if acc.last.Equal(now) {
+		return
+	}
+	if c := claimOf(r); acc.scans == 0 || c != acc.claim {
+		acc.claim, acc.claimCount, acc.scans = c, r.Count, 0
+	}
+	acc.last = now
+	acc.scans++
+}
+
 func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 	s := signal{
 		rule: ruleAccounting, category: r.Probe, resource: r.Resource, settled: int(r.Count - acc.firstCount), bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
 		culprit: r.Culprit, count: int64(r.Count), since: acc.first, reason: r.Reason, advice: r.Advice, trap: r.Trap, stack: r.Stack,
 	}
-	need := 2
-	if !r.Leaked {
-		need, s.tier = climbScans, TierLikely
-	}
-	switch {
-	case r.Bounded, !r.Leaked && !r.Climbing:
+	fires := false
+	switch claimOf(r) {
+	case claimListed:
 		s.level, s.tier = levelListed, TierListed
-	case acc.scans >= need:
+	case claimClimbing:
+		s.tier, fires = TierLikely, acc.scans >= climbScans && r.Count > acc.claimCount
+	case claimLeaked:
+		fires = acc.scans >= 2
+	}
+	if fires {
 		s.level = levelFiring
 	}
 	if span := now.Sub(acc.first); span > 0 && r.Count > acc.firstCount {

@@ -9,11 +9,13 @@ import (
 )
 
 // track is the life of one finding: listed or pending → firing → resolved. A pending one that loses its evidence is
-// dropped; a firing one goes on firing for as long as anything of it is left.
+// dropped; a firing one goes on firing for as long as anything of it is left, but for a count that has grown and stays: that
+// is then listed.
 type track struct {
 	finding  Finding
 	lastAny  time.Time // when any rule last spoke of it
 	lastWarm time.Time // when one last called it pending or firing
+	lastHeld time.Time // when something was last left that keeps it firing
 	ended    time.Time // when it resolved
 }
 
@@ -25,11 +27,14 @@ func (tr *track) update(s *signal, now time.Time, t timing) bool {
 		if s.level >= levelPending {
 			tr.lastWarm = now
 		}
+		if s.level >= levelPending || s.rule != ruleAccounting {
+			tr.lastHeld = now
+		}
 		tr.take(s, now)
 	}
 	switch f.State {
 	case StateFiring:
-		if now.Sub(tr.lastAny) >= t.resolve {
+		if now.Sub(tr.lastHeld) >= t.resolve {
 			f.State, tr.ended = StateResolved, now
 		}
 	case StateResolved:

@@ -2,6 +2,7 @@ package probes_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/leakguard/leakguard/probes"
@@ -9,31 +10,49 @@ import (
 
 // TestClimb follows numbers, one for each round.
 func TestClimb(t *testing.T) {
+	ramp := grow(1, probes.Climbing, 1)
 	for _, tt := range []struct {
 		name    string
 		numbers []int
-		want    bool
+		want    int
 	}{
-		{"flat", []int{5, 5, 5, 5, 5, 5}, false},
-		{"two steps", []int{1, 5, 5, 9, 9}, true}, // the first number is a rise as well
-		{"one step", []int{1, 5, 5, 5}, false},
-		{"up and down", []int{1, 2, 1, 2, 1, 2, 1, 2}, false},
-		{"a ramp", []int{1, 2, 3}, true},
-		{"a ramp after a fall", []int{9, 1, 2, 3}, true},
-		{"a fall after a ramp", []int{1, 2, 3, 2}, false},
-		{"down to nothing", []int{1, 2, 3, 0}, false},
+		{"new", []int{5}, 0},
+		{"flat", []int{5, 5, 5, 5, 5, 5}, 0},
+		{"two steps", []int{1, 5, 5, 9, 9}, 2},
+		{"up and down", []int{1, 2, 1, 2, 1, 2, 1, 2}, 1},
+		{"a ramp", ramp, probes.Climbing},
+		{"a ramp after a fall", append([]int{99, 98}, ramp...), probes.Climbing},
+		{"a fall after a ramp", append(slices.Clone(ramp), 2), 0},
+		{"a rest", append(slices.Clone(ramp), slices.Repeat([]int{11}, 19)...), probes.Climbing},
+		{"a longer rest", append(slices.Clone(ramp), slices.Repeat([]int{11}, 20)...), 0},
+		{"a rise after it", append(append(slices.Clone(ramp), slices.Repeat([]int{11}, 20)...), 12), 1},
+		{"one in thirty", grow(1, 12, 30), 11}, // it takes two to tell how slow it is
+		{"one in thirty, and a rest", append(grow(1, 12, 30), slices.Repeat([]int{13}, 89)...), 11},
+		{"one in thirty, and a longer rest", append(grow(1, 12, 30), slices.Repeat([]int{13}, 90)...), 0},
+		{"one in 181", grow(1, 12, 181), 1},
+		{"one in 180", grow(1, 12, 180), 11},
 	} {
 		var c probes.Climb
-		var got bool
+		var got int
 		for _, n := range tt.numbers {
-			got = c.Observe("key", n) >= probes.Climbing
+			got = c.Observe("key", n)
 			c.Observe("other", 1)
 			c.EndRound()
 		}
 		if got != tt.want {
-			t.Errorf("%s: %v is a climb: %v, want %v", tt.name, tt.numbers, got, tt.want)
+			t.Errorf("%s: got %d rises, want %d", tt.name, got, tt.want)
 		}
 	}
+}
+
+// TestClimbShapes follows the shapes of leaks and of what is none.
+func TestClimbShapes(t *testing.T) {
+	wantShapes(t, func(*testing.T) func(n int) probes.Reading {
+		var c probes.Climb
+		return func(n int) probes.Reading {
+			return probes.Reading{Count: float64(n), Climbing: c.Observe("key", n) >= probes.Climbing}
+		}
+	})
 }
 
 func TestClimbForgets(t *testing.T) {
@@ -46,8 +65,8 @@ func TestClimbForgets(t *testing.T) {
 	}
 	c.EndRound()
 	for n := range 3 {
-		if got, want := c.Observe("late", n+1) >= probes.Climbing, n == 2; got != want {
-			t.Errorf("after 10,000 keys that went, number %d of a new one is a climb: %v, want %v", n, got, want)
+		if got := c.Observe("late", n+1); got != n {
+			t.Errorf("after 10,000 keys that went, number %d of a new one: got %d rises, want %d", n, got, n)
 		}
 	}
 }

@@ -10,10 +10,6 @@ import (
 
 // How far a registered container must have outgrown the live objects.
 const (
-	// containerRises is in how many reads its size must have risen without a fall: a cache that warms up takes fewer.
-	containerRises = 10
-	// containerStill is for how many reads a container that has filled up stays the same before it no longer counts as rising.
-	containerStill = 2 * containerRises
 	// containerSlack is how many entries beyond twice the live objects are nobody's business.
 	containerSlack = 100
 	// staleReads is for how many reads an object must have been gone before its key is stale: five minutes at the guard's
@@ -36,11 +32,10 @@ type Container struct {
 	objects *ObjectIndex
 	chosen  bool // objects are those of Against
 
-	reading     sync.Mutex // held while the user's function runs, so nothing else waits for it
-	climb       Climb
-	last, still int               // the size at the last read, and for how many reads it has been that
-	lived       map[Object]uint16 // of the keys that are in the container and were live objects once: in how many reads they were not
-	losses      uint64            // of the index at the last read
+	reading sync.Mutex // held while the user's function runs, so nothing else waits for it
+	climb   Climb
+	lived   map[Object]uint16 // of the keys that are in the container and were live objects once: in how many reads they were not
+	losses  uint64            // of the index at the last read
 }
 
 // Size gives a probe of a container's size. name is what reports call it, such as "podCache". size is called at each Read
@@ -48,9 +43,9 @@ type Container struct {
 //
 //	probes.Size("podCache", func() int { mu.Lock(); defer mu.Unlock(); return len(podCache) })
 //
-// Its reading climbs when the size has risen in ten reads with no fall between, to more than twice the live objects and
-// 100: that is how a container that nobody empties looks, but a large cache that warms up slowly looks the same until
-// its size has stayed as it is for twenty reads.
+// Its reading climbs when the size has risen in ten reads with no fall and no long rest between, to more than twice the live
+// objects and 100: that is how a container that nobody empties looks, but a large cache that warms up slowly looks the
+// same until its size has stayed as it is for twenty reads, or longer when it rose rarely. See [Climb].
 func Size(name string, size func() int) *Container {
 	return &Container{name: snake(name), title: name, size: size}
 }
@@ -69,9 +64,9 @@ func Size(name string, size func() int) *Container {
 //	})
 //
 // A key is stale when its object was once in a store of an informer, of whatever kind, and has been in none for
-// thirty reads. Ten stale keys, more each time they change, are leaked. Keys that were never seen in a store say nothing,
-// so a container of what no informer watches is judged by its size alone. A Read costs a hash for each key, and makes
-// [ObjectIndex.Refresh] read the stores of all kinds; the first 65,536 keys are followed.
+// thirty reads. Ten stale keys are leaked for as long as they become more, and never fewer. Keys that were never seen in a
+// store say nothing, so a container of what no informer watches is judged by its size alone. A Read costs a hash for each
+// key, and makes [ObjectIndex.Refresh] read the stores of all kinds; the first 65,536 keys are followed.
 func Keys(name string, keys func(yield func(namespace, name string) bool)) *Container {
 	return &Container{name: snake(name), title: name, keys: keys}
 }
@@ -151,11 +146,7 @@ func (c *Container) sized(objects *ObjectIndex, n int) Reading {
 	if known {
 		r.Covariate = float64(live)
 	}
-	rises := c.climb.Observe("size", n)
-	if c.still++; n != c.last {
-		c.last, c.still = n, 0
-	}
-	if r.Climbing = rises >= containerRises && c.still < containerStill && n > 2*live+containerSlack; r.Climbing {
+	if r.Climbing = c.climb.Observe("size", n) >= Climbing && n > 2*live+containerSlack; r.Climbing {
 		r.Reason = fmt.Sprintf("%s has %d entries and only ever grows, with %d live objects", c.title, n, live)
 		r.Advice = "delete an entry when its object is deleted, or bound the container"
 	}
@@ -223,7 +214,7 @@ func (c *Container) staleKeys(dst []Reading, total, stale int) []Reading {
 	}
 	return append(dst, Reading{
 		Resource: "stale entries of " + c.title, Scope: c.scope, Count: float64(stale), Covariate: -1, Trap: "S2-01",
-		Leaked: stale >= staleLeaked && rises >= Climbing,
+		Leaked: stale >= staleLeaked && rises >= Repeating,
 		Reason: fmt.Sprintf("%d of the %d entries of %s are of objects that were deleted long ago", stale, total, c.title),
 		Advice: "delete an entry when its object is deleted: in the handler of the deletion, or when Get says not found",
 	})

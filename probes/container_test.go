@@ -104,8 +104,8 @@ func TestKeys(t *testing.T) {
 		evict bool
 		want  []bool
 	}{
-		{"keys stay", false, []bool{false, false, true, true}},
-		{"keys go", true, []bool{false, false, false, false}},
+		{"keys stay", false, []bool{false, false, false, true, true}}, // how slowly they come takes two to tell
+		{"keys go", true, []bool{false, false, false, false, false}},
 	} {
 		k, store := newKeysOf(), storeOf{}
 		k.objects.AddStore("Pod", store.each)
@@ -130,6 +130,41 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKeysThatStay has keys of many objects that go in a few steps, and then no more: what was kept is not a leak that
+// goes on.
+func TestKeysThatStay(t *testing.T) {
+	k, store := newKeysOf(), storeOf{}
+	k.objects.AddStore("Pod", store.each)
+	for i := range 100 {
+		store[strconv.Itoa(i)], k.keys[strconv.Itoa(i)] = true, true
+	}
+	k.read(t, 1)
+	for i := range 60 {
+		if delete(store, strconv.Itoa(i)); i%6 == 0 {
+			k.read(t, 1)
+		}
+	}
+	if stale, leaked := k.read(t, staleAfter-1); stale < 50 || !leaked {
+		t.Errorf("while they become more: %d stale, leaked %v, want leaked", stale, leaked)
+	}
+	if stale, leaked := k.read(t, staleAfter); stale != 60 || leaked {
+		t.Errorf("when they do not: %d stale, leaked %v, want 60, not leaked", stale, leaked)
+	}
+}
+
+// TestSizeShapes follows the size of a container that is compared with nothing.
+func TestSizeShapes(t *testing.T) {
+	wantShapes(t, func(t *testing.T) func(n int) probes.Reading {
+		t.Helper()
+		size := 0
+		c := probes.Size("podCache", func() int { return size })
+		return func(n int) probes.Reading {
+			size = 100 + n
+			return c.Read(t.Context(), nil)[0]
+		}
+	})
 }
 
 // TestKeysOfNobody has keys of which the stores tell nothing.
@@ -199,7 +234,7 @@ func TestKeysOutgrow(t *testing.T) {
 			k.keys[strconv.Itoa(100*round+i)] = true
 		}
 		last := k.probe.Read(t.Context(), nil)
-		if want := round >= 9; len(last) != 1 || last[0].Climbing != want || last[0].Leaked {
+		if want := round >= 10; len(last) != 1 || last[0].Climbing != want || last[0].Leaked {
 			t.Errorf("round %d: %+v, want one reading that climbs: %v", round, last, want)
 		}
 	}

@@ -53,7 +53,9 @@ type LedgerOptions struct {
 //   - several are for the same target, such as one URL: one would do;
 //   - several are of one object: its later reconciles opened another while the first was open;
 //   - their objects, at least three, are gone;
-//   - or there are more than live objects, and at least three; when the objects are unknown, at least ten.
+//   - or there are more than live objects, and at least three.
+//
+// When the objects are unknown, ten or more climb for as long as they become more: see [Climb].
 //
 // An entry that ends by itself, such as a watch with a timeout, is overdue the grace after that at the earliest. Until then
 // it is bounded.
@@ -67,6 +69,8 @@ type Ledger struct {
 	start    time.Time
 	describe func(target string) string // says what a target is without naming objects; nil for nothing
 	dropped  atomic.Uint64
+
+	climb Climb // of overdue entries by group
 
 	mu   sync.Mutex
 	head *Entry // of all open entries, newest first

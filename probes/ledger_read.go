@@ -16,7 +16,7 @@ import (
 const (
 	// overdueAboveLive is the least number when there are more than live objects.
 	overdueAboveLive = 3
-	// overdueAlone is the least number when nothing is known of objects.
+	// overdueAlone is the least number that may be a leak when it climbs and nothing is known of objects: each may serve one.
 	overdueAlone = 10
 	// lateLives is how many times the longest life of one that was closed late an overdue entry has lived.
 	lateLives = 3
@@ -108,7 +108,7 @@ func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) [
 	dst = l.overdueReadings(dst, groups)
 	dst = l.boundedReadings(dst, groups)
 	if n := l.dropped.Load(); n > 0 {
-		dst = append(dst, Reading{Resource: "entries not tracked", Count: float64(n), Covariate: -1})
+		dst = append(dst, Reading{Resource: "entries not tracked", Count: float64(n), Covariate: -1, Total: true})
 	}
 	return dst
 }
@@ -118,6 +118,7 @@ func (l *Ledger) overdueReadings(dst []Reading, groups map[groupKey]*group) []Re
 	for _, g := range largest(groups, func(g *group) int { return len(g.overdue) }) {
 		dst = append(dst, l.reading(g))
 	}
+	l.climb.EndRound()
 	return dst
 }
 
@@ -257,8 +258,10 @@ func (l *Ledger) reading(g *group) Reading {
 	if l.describe != nil {
 		what += " (" + l.describe(g.sample.target) + ")"
 	}
+	climbs := l.climb.Observe(fmt.Sprint(g.key.scope, " ", kind.Resource, " ", g.key.place.site, g.key.place.other), len(g.overdue)) >= Climbing
 	n, why := l.leaked(g, r.Covariate)
 	if n == 0 {
+		r.Climbing = climbs && r.Covariate < 0 && len(g.overdue) >= overdueAlone
 		r.Reason = fmt.Sprintf("%d %s are open after the work that opened them has ended, none of them twice", len(g.overdue), what)
 		return r
 	}
@@ -279,8 +282,6 @@ func (l *Ledger) leaked(g *group, live float64) (n int, why string) {
 		return c.gone, "their objects are gone"
 	case live >= 0 && float64(total-c.going) > live && total >= overdueAboveLive:
 		return total, fmt.Sprintf("there are only %.0f objects", live)
-	case live < 0 && total >= overdueAlone:
-		return total, "none of them was ever " + g.sample.kind.Closed
 	}
 	return 0, ""
 }

@@ -27,11 +27,15 @@ type Reading struct {
 	Count float64
 	// Covariate is the number of things that explain Count, such as live objects; negative when there is none.
 	Covariate float64
-	// Leaked is set by a probe that keeps exact accounts: each unit is already known to be lost. Then no trend is needed.
+	// Leaked is set by a probe that keeps exact accounts: each unit is already known to be lost. Then no trend is needed. A
+	// count that only grows is never leaked, however long it has grown.
 	Leaked bool
 	// Climbing is set by a probe that has seen the count grow, again and again and without a fall, beyond what Covariate
-	// explains: a trend, and no proof.
+	// explains, and no long time ago: a trend, and no proof. See [Climb].
 	Climbing bool
+	// Total is set when Count never falls, because it is how often something has happened since the process began. That it
+	// grows says nothing, so growth of it is worth a line and no alarm.
+	Total bool
 	// Bounded is set by a probe that knows that each unit ends by itself, though nobody ends it: their number is the rate at
 	// which they come times how long each lives. That is worth a line and no alarm.
 	Bounded bool

@@ -32,6 +32,10 @@ type stuckQueue struct {
 	reads    int // in how many reads it has stood still with something in it
 }
 
+// stuckReads is for how many reads a queue of the runtime must have stood still to be called blocked: five minutes at the
+// guard's default interval. What waits for a server that does not answer takes minutes, and goes on.
+const stuckReads = 30
+
 // The runtime metrics that are read, in the order of Process.samples.
 const (
 	metricFinalizersQueued = iota
@@ -107,7 +111,7 @@ func (p *Process) judgeQueue(what string, queued, executed uint64) Reading {
 	}
 	s.executed = executed
 	r := Reading{Resource: what + " that wait", Count: float64(waiting), Covariate: -1, Trap: "S1-17c"}
-	if s.reads >= Climbing {
+	if s.reads >= stuckReads {
 		r.Leaked = true
 		r.Reason = fmt.Sprintf("%d %s wait and none has been executed since: the one that runs now does not return, and all objects behind it stay", waiting, what)
 		r.Advice = "a finalizer or cleanup must not block: hand the work to a goroutine of its own, and prefer runtime.AddCleanup to runtime.SetFinalizer"

@@ -49,7 +49,7 @@ func (p *Process) files(dst []Reading) []Reading {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		n := kinds[kind]
 		total += n
-		dst = append(dst, Reading{Resource: "open files: " + kind, Count: float64(n), Covariate: -1, Climbing: p.climb.Observe(kind, n) >= containerRises})
+		dst = append(dst, Reading{Resource: "open files: " + kind, Count: float64(n), Covariate: -1, Climbing: p.climb.Observe(kind, n) >= Climbing})
 	}
 	p.climb.EndRound()
 	return append(dst, Reading{Resource: "open files", Count: float64(total), Covariate: -1})

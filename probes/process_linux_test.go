@@ -12,6 +12,40 @@ import (
 	"github.com/leakguard/leakguard/probes"
 )
 
+// TestOpenFilesShapes opens and closes pipes.
+func TestOpenFilesShapes(t *testing.T) {
+	wantShapes(t, func(t *testing.T) func(n int) probes.Reading {
+		t.Helper()
+		p := probes.NewProcess()
+		var open []*os.File
+		t.Cleanup(func() {
+			for _, f := range open {
+				_ = f.Close()
+			}
+		})
+		return func(n int) probes.Reading {
+			t.Helper()
+			for len(open) < n {
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				open = append(open, r)
+				_ = w.Close()
+			}
+			for len(open) > n {
+				_ = open[0].Close()
+				open = open[1:]
+			}
+			r, ok := find(t, p, "open files: pipe")
+			if !ok {
+				t.Fatalf("%d pipes are not counted", n)
+			}
+			return r
+		}
+	})
+}
+
 func TestOpenFiles(t *testing.T) {
 	p := probes.NewProcess()
 	counts := func() map[string]float64 {

@@ -37,7 +37,7 @@ type Transport struct {
 
 	discoveries atomic.Int64
 	discovery   atomic.Pointer[Site] // of the last one
-	discovers   Climb
+	discovers   discovers
 }
 
 // NewTransport gives a transport that has wrapped nothing yet.
@@ -223,20 +223,42 @@ func dropUnplaced(list []Reading) []Reading {
 	})
 }
 
-// discoveriesClimb is the least number of discoveries that climb; a process needs a few when it starts.
-const discoveriesClimb = 20
+// discoveriesAgain is the least number of discoveries to be done again and again; a process needs a few when it starts.
+const discoveriesAgain = 20
 
-// discoveryReading gives how often the whole API was asked for, which making a RESTMapper or discovery client does.
+// discovers tells whether the whole API is asked for again and again now: what it was is nobody's business.
+type discovers struct {
+	climb  Climb
+	busy   int    // in how many reads there was one for every second span or more
+	before int    // how many there were at the last read
+	seq    uint64 // the youngest span at that time
+}
+
+// again notes how many discoveries there were so far.
+func (d *discovers) again(n int, seq uint64) bool {
+	if spans := seq - d.seq; n > d.before && 2*uint64(n-d.before) >= spans { //nolint:gosec // it is positive
+		d.busy++
+	}
+	d.before, d.seq = n, seq
+	return d.climb.Observe("", d.busy) >= Repeating && n >= discoveriesAgain
+}
+
+// discoveryReading gives how often the whole API was asked for, which making a RESTMapper or discovery client does. Nothing is
+// left of it, so it is no alarm.
 func (t *Transport) discoveryReading(dst []Reading) []Reading {
 	n := int(t.discoveries.Load())
 	site := t.discovery.Load()
 	if n == 0 || site == nil {
 		return dst
 	}
+	var seq uint64
+	if scopes := t.ledger.Options().Scopes; scopes != nil {
+		seq = scopes.lastSeq()
+	}
 	return append(dst, Reading{
-		Resource: "API discoveries", Count: float64(n), Covariate: -1, Climbing: t.discovers.Observe("", n) >= Climbing && n >= discoveriesClimb,
+		Resource: "API discoveries", Count: float64(n), Covariate: -1, Total: true, Bounded: t.discovers.again(n, seq),
 		Culprit: site.Culprit(t.ledger.Options().MainModule), Stack: site.Frames(),
-		Reason: fmt.Sprintf("the whole API was discovered %d times, the last time here: a RESTMapper or discovery client is made again and again", n),
+		Reason: fmt.Sprintf("the whole API was discovered %d times, the last time here, and is by every second reconcile: a RESTMapper or discovery client is made again and again", n),
 		Advice: "make one client for each cluster at start and share it with its RESTMapper",
 	})
 }

@@ -150,10 +150,10 @@ func (b *bases) readings(dst []Reading, main string) []Reading {
 			p.alive++
 		}
 	}
-	var again []basesOf
+	var list []basesOf
 	for id, p := range b.places {
-		if climbs := b.climb.Observe(strconv.FormatUint(id, 36), p.made) >= Climbing; climbs && p.inSpan {
-			again = append(again, *p)
+		if again := b.climb.Observe(strconv.FormatUint(id, 36), p.made) >= Repeating; again && p.inSpan {
+			list = append(list, *p)
 		}
 	}
 	b.climb.EndRound()
@@ -161,17 +161,17 @@ func (b *bases) readings(dst []Reading, main string) []Reading {
 	if clients == 0 {
 		return dst
 	}
-	slices.SortFunc(again, func(x, y basesOf) int {
+	slices.SortFunc(list, func(x, y basesOf) int {
 		return cmp.Or(cmp.Compare(y.made, x.made), cmp.Compare(x.site.ID(), y.site.ID()))
 	})
-	for i := range again[:min(len(again), maxReadings)] {
-		if !again[i].keeps {
-			alive -= again[i].alive
+	for i := range list[:min(len(list), maxReadings)] {
+		if !list[i].keeps {
+			alive -= list[i].alive
 		}
-		dst = append(dst, again[i].reading(main))
+		dst = append(dst, list[i].reading(main))
 	}
 	dst = append(dst, Reading{
-		Resource: "HTTP clients made", Count: float64(clients), Covariate: -1, Stack: site.Frames(), Trap: "S2-13",
+		Resource: "HTTP clients made", Count: float64(clients), Covariate: -1, Total: true, Stack: site.Frames(), Trap: "S2-13",
 		Reason: fmt.Sprintf("%d clients were made, the last one here", clients),
 		Advice: "make one client at start and share it",
 	})

@@ -247,10 +247,13 @@ func TestSeveralWatches(t *testing.T) {
 	for range 3 {
 		bodies = append(bodies, a.open(t.Context(), watchAll))
 	}
-	counts := func() (n float64, leaked bool) {
+	counts := func() (n float64, climbing bool) {
 		for _, r := range a.transport.Read(t.Context(), nil) {
 			if r.Resource == "several: watch pods" {
-				return r.Count, r.Leaked
+				if r.Leaked {
+					t.Errorf("%v watches are leaked, which a number cannot prove", r.Count)
+				}
+				return r.Count, r.Climbing
 			}
 		}
 		return 0, false
@@ -258,10 +261,26 @@ func TestSeveralWatches(t *testing.T) {
 	for i, step := range []struct {
 		open, shut int
 		n          float64
-		leaked     bool
+		climbing   bool
 	}{
-		{0, 0, 3, false}, {0, 0, 3, false}, {1, 0, 4, false}, {0, 1, 3, false}, {1, 0, 4, false}, // restarts
-		{1, 0, 5, true}, {0, 0, 5, true}, {2, 0, 7, true}, {0, 6, 0, false},
+		{0, 0, 3, false},
+		{0, 0, 3, false},
+		{1, 0, 4, false},
+		{0, 1, 3, false},
+		{1, 0, 4, false}, // restarts
+		{1, 0, 5, false},
+		{0, 0, 5, false},
+		{2, 0, 7, false},
+		{1, 0, 8, false},
+		{1, 0, 9, false},
+		{1, 0, 10, false},
+		{1, 0, 11, false},
+		{1, 0, 12, false},
+		{1, 0, 13, false},
+		{1, 0, 14, true},
+		{0, 0, 14, true},
+		{1, 0, 15, true},
+		{0, 14, 0, false},
 	} {
 		for range step.open {
 			bodies = append(bodies, a.open(t.Context(), watchAll))
@@ -270,8 +289,8 @@ func TestSeveralWatches(t *testing.T) {
 			_ = bodies[0].Close()
 			bodies = bodies[1:]
 		}
-		if n, leaked := counts(); n != step.n || leaked != step.leaked {
-			t.Errorf("step %d: %v watches, leaked %v, want %v, %v", i, n, leaked, step.n, step.leaked)
+		if n, climbing := counts(); n != step.n || climbing != step.climbing {
+			t.Errorf("step %d: %v watches, climbing %v, want %v, %v", i, n, climbing, step.n, step.climbing)
 		}
 	}
 	a.open(t.Context(), "/api/v1/pods?watch=true&labelSelector=a%3Db")
@@ -516,15 +535,93 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
-// TestDiscoveries asks for the whole API in each reconcile.
+// TestDiscoveries asks for the whole API in reconciles, between reads that come after so many reconciles each.
 func TestDiscoveries(t *testing.T) {
-	a := newAPI(t)
-	for round, want := range []bool{false, false, true} {
-		for range 10 {
-			a.reconcile("a", func(ctx context.Context) { _ = roundTrip(t, ctx, a.rt, a.url+"/apis").Body.Close() })
+	const often, reads = 10, 8
+	for _, tt := range []struct {
+		name     string
+		discover func(reconcile int) bool
+		want     []bool // after each read
+	}{
+		{"in each", func(int) bool { return true }, []bool{false, false, false, true, true, true, true, true}},
+		{"in every second", func(n int) bool { return n%2 == 0 }, []bool{false, false, false, true, true, true, true, true}},
+		{"in every tenth, for kinds that are new", func(n int) bool { return n%10 == 0 }, make([]bool, reads)},
+		{"at first", func(n int) bool { return n < 3*often }, make([]bool, reads)},
+	} {
+		a := newAPI(t)
+		ask := func(ctx context.Context) { _ = roundTrip(t, ctx, a.rt, a.url+"/apis").Body.Close() }
+		for read, want := range tt.want {
+			for i := range often {
+				a.reconcile("a", func(ctx context.Context) {
+					if tt.discover(read*often + i) {
+						ask(ctx)
+					}
+				})
+			}
+			if r, ok := find(t, a.transport, "API discoveries"); !ok || r.Bounded != want || r.Climbing || r.Leaked || !r.Total {
+				t.Errorf("%s, read %d: got %v discoveries, bounded %v, want %v and no alarm: %+v", tt.name, read, r.Count, r.Bounded, want, r)
+			}
 		}
-		if r, ok := find(t, a.transport, "API discoveries"); !ok || r.Climbing != want || r.Leaked {
-			t.Errorf("round %d: %v discoveries, climbing %v, want climbing %v", round, r.Count, r.Climbing, want)
+		for range 20 { // it has stopped
+			find(t, a.transport, "API discoveries")
+		}
+		if r, _ := find(t, a.transport, "API discoveries"); r.Bounded {
+			t.Errorf("%s: %v discoveries are listed although there were none of late", tt.name, r.Count)
 		}
 	}
+}
+
+// TestWatchesShapes opens and closes watches of one selection that belong to no span.
+func TestWatchesShapes(t *testing.T) {
+	wantShapes(t, func(t *testing.T) func(n int) probes.Reading {
+		t.Helper()
+		transport := probes.NewTransport(probes.LedgerOptions{})
+		rt := transport.Wrap(roundTripFunc(func(*http.Request) (*http.Response, error) {
+			return &http.Response{Body: io.NopCloser(strings.NewReader("x"))}, nil
+		}))
+		var open []io.Closer
+		return func(n int) probes.Reading {
+			t.Helper()
+			for len(open) < n {
+				open = append(open, roundTrip(t, t.Context(), rt, "http://example.com"+watchAll).Body) //nolint:bodyclose // below
+			}
+			for len(open) > n {
+				_ = open[0].Close()
+				open = open[1:]
+			}
+			r, ok := find(t, transport, "several: watch pods")
+			if !ok {
+				t.Fatalf("%d watches are not counted", n)
+			}
+			return r
+		}
+	})
+}
+
+// TestLedgerShapes opens a watch for each of ever more tenants, of which nothing is known, in reconciles.
+func TestLedgerShapes(t *testing.T) {
+	wantShapes(t, func(t *testing.T) func(n int) probes.Reading {
+		t.Helper()
+		scopes := probes.NewScopes()
+		ledger := probes.NewLedger("watches", probes.LedgerOptions{Scopes: scopes, Grace: -1})
+		kind := &probes.Kind{Resource: "watches", Closed: "stopped"}
+		var open []*probes.Entry
+		tenants := 0
+		return func(n int) probes.Reading {
+			t.Helper()
+			for len(open) < n {
+				tenants++
+				app := scopes.Scope("app")
+				ctx, span := app.Begin(t.Context(), app.Object("ns", strconv.Itoa(tenants)))
+				open = append(open, ledger.Open(ctx, kind, strconv.Itoa(tenants), probes.CallSite(0)))
+				span.End()
+			}
+			for len(open) > n {
+				open[0].Close()
+				open = open[1:]
+			}
+			r, _ := find(t, ledger, "watches left open") // none where some were closed late just now
+			return r
+		}
+	})
 }

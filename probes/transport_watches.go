@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// watchesLeaked is the least number of watches of one selection that is a leak when it climbs. Two or three may be the
+// watchesClimb is the least number of watches of one selection that may be a leak when it climbs. Two or three may be the
 // caches of as many managers.
-const watchesLeaked = 4
+const watchesClimb = 4
 
 // openWatches is the open watches of one selection.
 type openWatches struct {
@@ -70,18 +70,18 @@ func (t *Transport) watchReadings(dst []Reading, open map[string]*openWatches) [
 	for i, o := range several {
 		climbs := t.watches.Observe(o.target, o.n) >= Climbing
 		if i < maxReadings {
-			dst = append(dst, t.severalReading(o, climbs && o.n >= watchesLeaked))
+			dst = append(dst, t.severalReading(o, climbs && o.n >= watchesClimb))
 		}
 	}
 	t.watches.EndRound()
 	return dst
 }
 
-func (t *Transport) severalReading(o *openWatches, leaked bool) Reading {
+func (t *Transport) severalReading(o *openWatches, climbs bool) Reading {
 	n, listed := o.count()
 	oldest := t.ledger.oldest(o.all, maxNamed)
 	return Reading{
-		Resource: severalOf(o.target), Scope: o.sample.scope, Count: float64(n), Covariate: 1, Leaked: leaked, Listed: listed, Open: oldest,
+		Resource: severalOf(o.target), Scope: o.sample.scope, Count: float64(n), Covariate: 1, Climbing: climbs, Listed: listed, Open: oldest,
 		Culprit: o.sample.site.Culprit(t.ledger.Options().MainModule), Stack: o.sample.site.Frames(), Trap: "S1-04",
 		Reason: fmt.Sprintf("%d watches of one resource and selector are open at once (%s); one would do%s", n, describe(o.target), openedAt(oldest)),
 		Advice: "share one informer: use the manager's cache, or stop each informer factory and cache with the work that started it",

@@ -21,6 +21,7 @@ func TestBlockedHandlerHidesNoLeak(t *testing.T) {
 			Ledger:       probes.LedgerOptions{Scopes: w.scopes},
 			HandlerScope: func(string) *probes.Scope { return w.scopes.Scope("handlers") },
 		})
+		w.newCache()
 		i, stop := w.start(newPods("a"))
 		release := make(chan struct{})
 		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-release }}); err != nil {

@@ -15,11 +15,12 @@ import (
 
 // How far a handler may fall behind.
 const (
-	// pendingLeaked is the least number of waiting notifications that is a leak when it climbs: client-go's ring grows
+	// pendingClimb is the least number of waiting notifications that may be a leak when it climbs: client-go's ring grows
 	// beyond this for ever.
-	pendingLeaked = 1024
-	// blockedGraces is how many times the grace one call of a handler may take.
-	blockedGraces = 3
+	pendingClimb = 1024
+	// blockedGraces is how many times the grace one call of a handler may take: five minutes by default. What waits for a
+	// server that does not answer takes minutes, and goes on.
+	blockedGraces = 15
 )
 
 // handler is an event handler under account. Its calls come one at a time.
@@ -166,11 +167,11 @@ func (x *Informers) behind(h *handler, n int) (r probes.Reading, behind bool) {
 	climbs := x.climb.Observe(fmt.Sprintf("pending %p", h), n) >= probes.Climbing
 	busy := h.busyFor()
 	blocked := busy >= blockedGraces*max(x.options.Ledger.Grace, 0) && busy > 0
-	if n < pendingLeaked && (!blocked || n == 0) {
+	if n < pendingClimb && (!blocked || n == 0) {
 		return r, false
 	}
 	r = probes.Reading{
-		Resource: "notifications waiting for one event handler", Count: float64(n), Covariate: -1, Trap: "S2-07c", Leaked: climbs,
+		Resource: "notifications waiting for one event handler", Count: float64(n), Covariate: -1, Trap: "S2-07c", Climbing: climbs,
 		Advice: "a handler must only put a key into a workqueue; do the work in the reconciler",
 	}
 	h.culprit(&r)

@@ -17,6 +17,7 @@ type informer struct {
 	cache.SharedIndexInformer
 	set  *Informers
 	kind string
+	from uint64 // the function that made it, 0 for none
 	site probes.Site
 
 	mu       sync.Mutex

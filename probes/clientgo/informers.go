@@ -41,6 +41,7 @@ type Informers struct {
 	options  InformersOptions
 	handlers *probes.Ledger
 	made     atomic.Uint64
+	makers   atomic.Uint64
 	climb    probes.Climb
 
 	mu      sync.Mutex
@@ -78,22 +79,27 @@ func KindOf(o runtime.Object) string {
 	return name
 }
 
-// NewInformer gives a function that makes informers with base and keeps account of them. A nil base is
-// [cache.NewSharedIndexInformer].
+// NewInformer gives a function that makes informers with base and keeps account of them. Each function is for one cache, such
+// as that of one cluster: informers of one kind are several only within it. A nil base is [cache.NewSharedIndexInformer].
 func (x *Informers) NewInformer(base NewInformerFunc) NewInformerFunc {
 	if base == nil {
 		base = cache.NewSharedIndexInformer
 	}
+	from := x.makers.Add(1)
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-		return x.Wrap(x.options.Kind(object), base(lw, object, resync, indexers))
+		return x.wrap(x.options.Kind(object), base(lw, object, resync, indexers), from, probes.CallSite(1))
 	}
 }
 
 // Wrap keeps account of an informer of a kind. It is counted while it runs, and it runs without labels, as it serves the
 // whole process although it may have been asked for first inside a reconcile.
 func (x *Informers) Wrap(kind string, i cache.SharedIndexInformer) cache.SharedIndexInformer {
+	return x.wrap(kind, i, 0, probes.CallSite(1))
+}
+
+func (x *Informers) wrap(kind string, i cache.SharedIndexInformer, from uint64, site probes.Site) cache.SharedIndexInformer {
 	x.made.Add(1)
-	return &informer{SharedIndexInformer: i, set: x, kind: kind, handlers: map[cache.ResourceEventHandlerRegistration]*handler{}, site: probes.CallSite(1)}
+	return &informer{SharedIndexInformer: i, set: x, kind: kind, from: from, handlers: map[cache.ResourceEventHandlerRegistration]*handler{}, site: site}
 }
 
 // StoreKeys lists the namespaced names in an informer's store.
@@ -108,8 +114,8 @@ func StoreKeys(store cache.Store) probes.Store {
 	}
 }
 
-// informersLeaked is the least number of informers of one kind that is a leak when it climbs.
-const informersLeaked = 4
+// informersClimb is the least number of informers of one kind and cache that may be a leak when it climbs.
+const informersClimb = 4
 
 // Name implements [probes.Probe].
 func (x *Informers) Name() string { return InformersName }
@@ -148,23 +154,41 @@ func (x *Informers) kindReadings(dst []probes.Reading, running []*informer) []pr
 	for _, i := range running {
 		kinds[i.kind] = append(kinds[i.kind], i)
 	}
+	objects := x.objects()
 	for _, kind := range sortedByCount(kinds) {
 		list := kinds[kind]
-		n := len(list)
-		if n < 2 {
-			dst = append(dst, probes.Reading{Resource: "informers of " + shortKind(kind), Count: float64(n), Covariate: x.objects()})
-			continue
+		caches, most, climbs := x.climbing(kind, list)
+		n := float64(len(list))
+		r := probes.Reading{Resource: "informers of " + shortKind(kind), Count: n, Covariate: objects}
+		if caches > 1 {
+			r.Covariate = max(objects, float64(caches)) // one for each
 		}
-		climbs := x.climb.Observe("kind "+kind, n) >= probes.Climbing
-		sample := list[0].site
-		dst = append(dst, probes.Reading{
-			Resource: "informers of " + shortKind(kind), Count: float64(n), Covariate: x.objects(), Leaked: climbs && n >= informersLeaked && float64(n) > x.objects(),
-			Culprit: sample.Culprit(x.main()), Stack: sample.Frames(), Trap: "S1-04",
-			Reason: fmt.Sprintf("%d informers of %s run at once and their number only grows: their stop channels are not closed", n, shortKind(kind)),
-			Advice: "share one informer, or cancel each cache's and factory's context with the work that started it",
-		})
+		if most > 1 {
+			sample := list[0].site
+			r.Climbing = climbs && n > objects
+			r.Culprit, r.Stack, r.Trap = sample.Culprit(x.main()), sample.Frames(), "S1-04"
+			r.Reason = fmt.Sprintf("%v informers of %s run at once and their number keeps growing: their stop channels are not closed", n, shortKind(kind))
+			r.Advice = "share one informer, or cancel each cache's and factory's context with the work that started it"
+		}
+		dst = append(dst, r)
 	}
 	return dst
+}
+
+// climbing gives how many caches have informers of a kind, how many the one with the most has, and whether those of one
+// climb.
+func (x *Informers) climbing(kind string, list []*informer) (caches, most int, climbs bool) {
+	counts := map[uint64]int{}
+	for _, i := range list {
+		counts[i.from]++
+	}
+	for from, n := range counts {
+		if most = max(most, n); n > 1 {
+			rises := x.climb.Observe(fmt.Sprint("kind ", from, " ", kind), n)
+			climbs = climbs || (rises >= probes.Climbing && n >= informersClimb)
+		}
+	}
+	return len(counts), most, climbs
 }
 
 // objects is how many objects live, -1 when unknown.

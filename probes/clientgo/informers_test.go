@@ -23,6 +23,7 @@ type world struct {
 	scopes    *probes.Scopes
 	objects   *probes.ObjectIndex
 	informers *clientgo.Informers
+	make      clientgo.NewInformerFunc
 }
 
 func newWorld(t *testing.T) *world {
@@ -30,13 +31,17 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, scopes: probes.NewScopes()}
 	w.objects = probes.NewObjectIndex(w.scopes)
 	w.informers = clientgo.NewInformers(clientgo.InformersOptions{Ledger: probes.LedgerOptions{Scopes: w.scopes, Objects: w.objects}})
+	w.newCache()
 	return w
 }
+
+// newCache makes the informers that are started from now on those of another cache.
+func (w *world) newCache() { w.make = w.informers.NewInformer(nil) }
 
 // start runs an informer of pods until stop is called.
 func (w *world) start(p *pods) (i cache.SharedIndexInformer, stop func()) {
 	w.t.Helper()
-	i = w.informers.NewInformer(nil)(p.listerWatcher(), &corev1.Pod{}, 0, cache.Indexers{})
+	i = w.make(p.listerWatcher(), &corev1.Pod{}, 0, cache.Indexers{})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -173,7 +178,7 @@ func TestInformersThatClimb(t *testing.T) {
 		keep int // how many informers run at most
 		want []string
 	}{
-		{"never stopped", 100, []string{": informers of v1.Pod 6"}},
+		{"never stopped", 100, []string{": informers of v1.Pod 12 climbs"}},
 		{"stopped", 1, nil},
 		{"two at once", 2, nil},
 	} {
@@ -181,7 +186,7 @@ func TestInformersThatClimb(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				var stops []func()
-				for range 5 {
+				for range 11 {
 					_, stop := w.start(newPods())
 					if stops = append(stops, stop); len(stops) > tt.keep {
 						stops[0]()
@@ -191,7 +196,7 @@ func TestInformersThatClimb(t *testing.T) {
 				}
 				_, stop := w.start(newPods())
 				stops = append(stops, stop)
-				wantLeaks(t, w.informers, "after six", tt.want...)
+				wantLeaks(t, w.informers, "after twelve", tt.want...)
 				for _, stop := range stops {
 					stop()
 				}

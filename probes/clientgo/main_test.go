@@ -58,13 +58,18 @@ func readings(t *testing.T, p probes.Probe) []probes.Reading {
 	return p.Read(context.Background(), nil)
 }
 
-// wantLeaks compares the leaked readings of a probe, as "scope: resource count".
+// wantLeaks compares the readings of a probe that are leaked, as "scope: resource count", and those that climb, with
+// " climbs" behind.
 func wantLeaks(t *testing.T, p probes.Probe, step string, want ...string) {
 	t.Helper()
 	var got []string
 	for _, r := range readings(t, p) {
-		if r.Leaked {
-			got = append(got, fmt.Sprintf("%s: %s %v", r.Scope, r.Resource, r.Count))
+		text := fmt.Sprintf("%s: %s %v", r.Scope, r.Resource, r.Count)
+		switch {
+		case r.Leaked:
+			got = append(got, text)
+		case r.Climbing:
+			got = append(got, text+" climbs")
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

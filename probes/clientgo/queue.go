@@ -109,8 +109,9 @@ func (x *Resources) follow(f *followed) (unfollow func()) {
 	}
 }
 
-// queueKeysLeaked is the least number of keys a rate limiter must remember, when they climb, to be called leaked.
-const queueKeysLeaked = 1000
+// queueKeysClimb is the least number of keys that a rate limiter must remember, and more than there are live objects, to be
+// too many when they climb: in an outage all objects fail.
+const queueKeysClimb = 1000
 
 // queuesOf is whose queues are counted together.
 type queuesOf struct {
@@ -162,7 +163,7 @@ func (x *Resources) totals() map[queuesOf]*queueTotals {
 
 // queueReadings judges the queues of one site.
 func (x *Resources) queueReadings(dst []probes.Reading, key queuesOf, t *queueTotals) []probes.Reading {
-	losing := x.climb.Observe(fmt.Sprint("lost ", key), int(t.lost)) >= probes.Climbing
+	losing := x.climb.Observe(fmt.Sprint("lost ", key), int(t.lost)) >= probes.Repeating
 	failing := x.climb.Observe(fmt.Sprint("keys ", key), int(t.failing)) >= probes.Climbing
 	live := x.live(t.scope)
 	r := probes.Reading{Scope: t.scope, Covariate: live, Culprit: t.site.Culprit(x.ledger.Options().MainModule), Stack: t.site.Frames()}
@@ -177,7 +178,7 @@ func (x *Resources) queueReadings(dst []probes.Reading, key queuesOf, t *queueTo
 	}
 	if t.failing > 0 {
 		r.Resource, r.Count, r.Trap = "rate-limited keys not forgotten", float64(t.failing), "X-3"
-		r.Leaked = failing && t.failing >= queueKeysLeaked && float64(t.failing) > live && t.scope == ""
+		r.Climbing = failing && t.failing >= queueKeysClimb && float64(t.failing) > live && t.scope == ""
 		r.Reason = fmt.Sprintf("the rate limiter remembers %d keys and their number only grows", t.failing)
 		r.Advice = "call Forget when a key's work is over, also when it failed for good"
 		dst = append(dst, r)

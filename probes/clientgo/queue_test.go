@@ -150,18 +150,19 @@ func TestQueueKeys(t *testing.T) {
 		tr := newTracked()
 		q := clientgo.Queue(t.Context(), tr.resources, workqueue.NewTypedRateLimitingQueue(newLimiter()))
 		defer q.ShutDown()
-		for round := range 3 {
+		const rounds, keys = 12, 12 * 400
+		for round := range rounds {
 			for i := range 400 {
 				q.AddRateLimited(400*round + i)
 				q.AddRateLimited(400*round + i)
 			}
 			want := []string(nil)
-			if round == 2 {
-				want = []string{": rate-limited keys not forgotten 1200"}
+			if round >= 10 {
+				want = []string{fmt.Sprintf(": rate-limited keys not forgotten %d climbs", 400*(round+1))}
 			}
 			wantLeaks(t, tr.resources, fmt.Sprint("round ", round), want...)
 		}
-		for i := range 1200 {
+		for i := range keys {
 			q.Forget(i)
 			q.Forget(i)
 		}
@@ -190,12 +191,16 @@ func TestQueueKeysOfObjects(t *testing.T) {
 		x.SetOptions(probes.LedgerOptions{Scopes: scopes, Objects: objects})
 		q := clientgo.Queue(t.Context(), x, workqueue.NewTypedRateLimitingQueue(newLimiter()))
 		defer q.ShutDown()
-		for round := range 4 {
-			for i := range 1200 {
-				q.AddRateLimited(1200*round + i)
+		for round := range 14 {
+			for i := range 350 {
+				q.AddRateLimited(350*round + i)
 			}
 			wantLeaks(t, x, fmt.Sprint("round ", round))
 		}
+		for i := range 200 {
+			q.AddRateLimited(4900 + i)
+		}
+		wantLeaks(t, x, "more than there are objects", ": rate-limited keys not forgotten 5100 climbs")
 		time.Sleep(time.Minute)
 	})
 }
@@ -205,10 +210,10 @@ func TestRateLimiter(t *testing.T) {
 	x := clientgo.NewResources(probes.LedgerOptions{})
 	const resource = "rate-limited keys not forgotten"
 	l := clientgo.RateLimiter(x, "app", newLimiter())
-	for round := range 4 {
-		for i := range 1000 {
-			l.When(1000*round + i)
-			l.When(1000*round + i)
+	for round := range 16 {
+		for i := range 250 {
+			l.When(250*round + i)
+			l.When(250*round + i)
 		}
 		wantLeaks(t, x, "of a controller")
 	}

@@ -117,20 +117,26 @@ func TestTransportCache(t *testing.T) {
 		want float64
 	}{
 		{"at start", func(f func()) { f() }, -1},
-		{"in a reconcile", func(f func()) { scope.Do(t.Context(), func(context.Context) { f() }) }, 15},
+		{"in a reconcile", func(f func()) { scope.Do(t.Context(), func(context.Context) { f() }) }, 20},
 	} {
-		for round := range 3 {
+		for round := range 4 {
 			for i := range 5 {
 				tt.work(func() { client(fmt.Sprint(tt.name, round, i)) })
 			}
 			want := -1.0
-			if round == 2 {
+			if round == 3 {
 				want = tt.want
 			}
 			wantLeaks(t, c, tt.name) // they end by themselves
-			if n := count(t, c, place); round == 2 && n != want {
-				t.Errorf("%s: got %v %s, want %v", tt.name, n, place, want)
+			if n := count(t, c, place); n != want {
+				t.Errorf("%s, round %d: got %v %s, want %v", tt.name, round, n, place, want)
 			}
+		}
+		for range 20 { // no more are made
+			readings(t, c)
+		}
+		if n := count(t, c, place); n != -1 {
+			t.Errorf("%s, long ago: got %v %s, want none", tt.name, n, place)
 		}
 	}
 }

@@ -93,8 +93,8 @@ func (s cacheSize) Observe(n int) {
 // Name implements [probes.Probe].
 func (c *TransportCache) Name() string { return TransportCacheName }
 
-// transportsLeaked is the least number of transports of one site that is worth a line when it climbs.
-const transportsLeaked = 10
+// transportsAgain is the least number of transports of one site that is worth a line while they become more.
+const transportsAgain = 10
 
 // Read implements [probes.Probe]: the transports that were made, and each place below a span that makes ever more of them. Their
 // connections end by themselves, 90 seconds after the last use, so that is no leak.
@@ -108,14 +108,14 @@ func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.
 	}
 	c.mu.Unlock()
 	dst = append(dst,
-		probes.Reading{Resource: "client transports made", Count: float64(total), Covariate: -1},
+		probes.Reading{Resource: "client transports made", Count: float64(total), Covariate: -1, Total: true},
 		probes.Reading{Resource: "client transports cached", Count: float64(c.size.Load()), Covariate: -1})
 	slices.SortFunc(sites, func(a, b madeTransports) int {
 		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.site.ID(), b.site.ID()))
 	})
 	for i, s := range sites {
-		climbs := c.climb.Observe(strconv.FormatUint(s.site.ID(), 36), s.n) >= probes.Climbing
-		if !climbs || s.n < transportsLeaked || i >= maxReadings || !s.site.InSpan() {
+		again := c.climb.Observe(strconv.FormatUint(s.site.ID(), 36), s.n) >= probes.Repeating
+		if !again || s.n < transportsAgain || i >= maxReadings || !s.site.InSpan() {
 			continue
 		}
 		dst = append(dst, probes.Reading{
