@@ -26,8 +26,9 @@ func benignLazily() []program {
 	return []program{
 		{"lazy-informer", false, func(ctx context.Context, p *env) {
 			var once sync.Once
+			cache := p.cache()
 			p.reconciles(ctx, 5, func(context.Context, int) {
-				once.Do(func() { p.goes(func() { idleInformer().RunWithContext(ctx) }) })
+				once.Do(func() { p.informs(ctx, cache) })
 			})
 		}},
 		{"lazy-broadcaster", false, func(ctx context.Context, p *env) {
@@ -60,10 +61,11 @@ func benignLazily() []program {
 			defer server.Close()
 			transport := &http.Transport{MaxIdleConnsPerHost: 8}
 			defer transport.CloseIdleConnections()
+			client := p.client(transport)
 			p.reconciles(ctx, 5, func(ctx context.Context, object int) {
 				var requests sync.WaitGroup // more at once than ever before, now and then
 				for range 1 + object {
-					requests.Go(func() { fetch(ctx, &http.Client{Transport: transport}, server.URL) })
+					requests.Go(func() { fetch(ctx, client, server.URL) })
 				}
 				requests.Wait()
 			})

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,13 +47,13 @@ func benignLibraries() []program {
 			_ = db.Close()
 		}},
 		{"informer-per-object", false, func(ctx context.Context, p *env) {
-			started := map[int]bool{}
+			cache, started := p.cache(), map[int]bool{}
 			p.reconciles(ctx, 10, func(_ context.Context, object int) {
 				if started[object] {
 					return
 				}
 				started[object] = true
-				p.goes(func() { idleInformer().RunWithContext(ctx) })
+				p.informs(ctx, cache)
 			})
 		}},
 		{"cron", false, func(ctx context.Context, p *env) {
@@ -73,13 +72,12 @@ func drain(items chan int) {
 	}
 }
 
-// idleInformer is an informer of a server that has nothing and says nothing.
-func idleInformer() toolscache.SharedIndexInformer {
-	lw := &toolscache.ListWatch{
+// idleServer has nothing and says nothing.
+func idleServer() toolscache.ListerWatcher {
+	return &toolscache.ListWatch{
 		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}
-	return toolscache.NewSharedIndexInformer(lw, &corev1.Pod{}, time.Hour, toolscache.Indexers{})
 }
 
 // connector connects to a database that is not there.
