@@ -17,28 +17,37 @@ var (
 	ErrLeaking = errors.New("leakguard: a leak is firing")
 )
 
-var _ healthz.Checker = (*Guard)(nil).Check
+var (
+	_ healthz.Checker = (*Guard)(nil).Check
+	_ healthz.Checker = (*Guard)(nil).CheckSampling
+)
 
 // stalledAfter is the shortest silence that counts as a stall.
 const stalledAfter = time.Minute
 
-// Check is a healthz.Checker. It fails when the guard has started and no sample has completed for five intervals, at
-// least a minute, and for findings only as far as Options.UnreadyOn asks for it. It never blocks.
-func (g *Guard) Check(*http.Request) error {
+// CheckSampling is a healthz.Checker for liveness. It fails when the guard has started and no sample has completed for five
+// intervals, at least a minute, and never for findings. It never blocks.
+func (g *Guard) CheckSampling(*http.Request) error {
 	last := max(g.sampled.Load(), g.started.Load())
 	if last == 0 {
 		return nil // not started
 	}
-	r := g.Report()
-	interval := time.Duration(r.Sampling.IntervalSeconds * float64(time.Second))
+	interval := time.Duration(g.Report().Sampling.IntervalSeconds * float64(time.Second))
 	if silent := time.Since(time.Unix(0, last)); silent > max(5*interval, stalledAfter) {
 		return fmt.Errorf("%w: the last one %s ago", ErrStalled, silent.Round(time.Second))
 	}
-	if g.options.UnreadyOn == "" {
-		return nil
+	return nil
+}
+
+// Check is a healthz.Checker for readiness. It fails when [Guard.CheckSampling] does, and for findings only as far as
+// Options.UnreadyOn asks for it: do not use it for liveness then, for the kubelet would restart the container. It never blocks.
+func (g *Guard) Check(r *http.Request) error {
+	if err := g.CheckSampling(r); err != nil || g.options.UnreadyOn == "" {
+		return err
 	}
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.State == StateFiring && f.Tier.atLeast(g.options.UnreadyOn) {
+	findings := g.Report().Findings
+	for i := range findings {
+		if f := &findings[i]; f.State == StateFiring && f.Tier.atLeast(g.options.UnreadyOn) {
 			return fmt.Errorf("%w: %s", ErrLeaking, f.Fingerprint)
 		}
 	}

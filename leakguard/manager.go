@@ -30,7 +30,7 @@ func (m *Manager) Add(r manager.Runnable) error {
 // it and every webhook that the builder registers, shields shared connections and informers from being taken for a
 // reconcile's work, keeps account of response bodies, watches, informers and event handlers, which run in a scope of their
 // kind, learns from the cache which objects live, serves the debug page on the metrics server, and adds a health check
-// named "leakguard".
+// named "leakguard", with [Options].UnreadyOn a readiness check of the same name too.
 //
 // cfg and opts are not changed. What opts already holds (NewCache, Cache.NewInformer, HTTP clients, the config's transport
 // wrappers) stays in force; the guard's parts are put around it. For further clusters see [Manager.Instrument], for
@@ -58,7 +58,7 @@ func NewManager(cfg *rest.Config, opts ctrl.Options, options Options) (*Manager,
 	return &Manager{Manager: mgr, guard: g, instruments: in}, nil
 }
 
-// Setup gives a manager that exists a guard, its debug page and its health check. Call it before the manager starts.
+// Setup gives a manager that exists a guard, its debug page and its checks. Call it before the manager starts.
 // Controllers are not instrumented, and reported so: wrap their reconcilers with [Reconciler] under the controllers' names,
 // or use [NewManager].
 func Setup(mgr manager.Manager, options Options) (*Guard, error) {
@@ -72,7 +72,7 @@ func Setup(mgr manager.Manager, options Options) (*Guard, error) {
 	return g, nil
 }
 
-// wire adds the guard, its page and its check to a manager.
+// wire adds the guard, its page and its checks to a manager.
 func (g *Guard) wire(mgr manager.Manager, authenticated bool) error {
 	if metricsAreOff(mgr) {
 		g.addNotice("the manager's metrics server is switched off, so %s is not served", PagePath)
@@ -82,7 +82,7 @@ func (g *Guard) wire(mgr manager.Manager, authenticated bool) error {
 		return err
 	}
 	g.events.Store(newEventSink(mgr.GetEventRecorder("leakguard"), mgr.GetAPIReader(), g.addNotice))
-	if err := mgr.AddHealthzCheck("leakguard", g.Check); err != nil {
+	if err := mgr.AddHealthzCheck("leakguard", g.CheckSampling); err != nil {
 		return err
 	}
 	if g.options.UnreadyOn != "" {

@@ -50,8 +50,9 @@ type Options struct {
 	Probes []probes.Probe
 	// Rules names known patterns in a group of goroutines and gives their title and advice. Nil means no names.
 	Rules Rules
-	// UnreadyOn makes Check fail while a finding of this tier, or a more certain one, is firing. Empty means never: a leak
-	// is seldom a reason to restart at once.
+	// UnreadyOn makes Check fail while a finding of this tier, or a more certain one, is firing, and with it the check
+	// "leakguard" of the manager's readyz. Its healthz only says whether the guard samples: a Pod that leaks is unready then and is
+	// not restarted. Empty means never: a leak is seldom a reason to take no more work.
 	UnreadyOn Tier
 	// Proof asks the runtime's goroutine leak profile now and then, where the runtime has it (Go 1.27, or Go 1.26 built with
 	// GOEXPERIMENT=goroutineleakprofile). What it says is certain, and costs one garbage collection. It is off by default: when a

@@ -1,17 +1,20 @@
 package leakguard_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/leakguard/leakguard/leakguard"
+	"github.com/leakguard/leakguard/probes"
 )
 
 // TestManagerSetup gives a plain manager a guard: its page, its check and its metrics are there, and the report tells the
@@ -64,5 +67,34 @@ func TestManagerSetup(t *testing.T) {
 		if strings.HasPrefix(f.GetName(), "leakguard_") {
 			t.Errorf("after the stop there is still the metric %s", f.GetName())
 		}
+	}
+}
+
+// TestUnreadyIsNotDead has a leak that makes the Pod unready: a kubelet that asks whether it is alive must not restart it.
+func TestUnreadyIsNotDead(t *testing.T) {
+	leavesNothing(t)
+	opts, _ := options(t)
+	_, opts.HealthProbeBindAddress = options(t)
+	mgr, err := leakguard.NewManager(apiServer(t), opts, leakguard.Options{
+		Scale: scale, Registerer: prometheus.NewRegistry(), Probes: []probes.Probe{lost{}}, UnreadyOn: leakguard.TierProven,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, mgr)
+	eventually(t, "the Pod is unready", func() bool {
+		code, _ := call(t, "http://"+opts.HealthProbeBindAddress+"/readyz/leakguard", "")
+		return code == http.StatusInternalServerError && mgr.Guard().Report().Firing() > 0
+	})
+	for _, path := range []string{"/healthz", "/healthz/leakguard"} {
+		if code, body := call(t, "http://"+opts.HealthProbeBindAddress+path, ""); code != http.StatusOK {
+			t.Errorf("%s: got %d %s, want %d", path, code, body, http.StatusOK)
+		}
+	}
+	if err := mgr.Guard().Check(nil); !errors.Is(err, leakguard.ErrLeaking) {
+		t.Errorf("Check: got %v, want ErrLeaking", err)
+	}
+	if err := mgr.Guard().CheckSampling(nil); err != nil {
+		t.Errorf("CheckSampling: got %v, want none", err)
 	}
 }
