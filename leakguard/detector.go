@@ -89,6 +89,14 @@ func (d *Detector) OrphansOf(dst map[string]int) {
 	}
 }
 
+// lasting gives how much of what a finding counts is past the grace, so that it is not about to end.
+func (d *Detector) lasting(f *Finding) int64 {
+	if tr := d.tracks[f.Fingerprint]; tr != nil {
+		return tr.lasting
+	}
+	return 0
+}
+
 // collect joins signals about one culprit of one controller: the strongest speaks.
 func (d *Detector) collect(signals map[string]*signal, s signal) {
 	name := fingerprint(kindOf(s.category), s.culprit.Function, s.controller)
@@ -102,8 +110,8 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 		weak, *have = *have, s
 	}
 	have.settled, have.parts = max(have.settled, weak.settled), append(have.parts, weak.parts...)
-	if weak.level == have.level { // equally sure: the larger count holds the smaller one's goroutines
-		have.count = max(have.count, weak.count)
+	if weak.level == have.level && weak.count > have.count { // equally sure: the larger count holds the smaller one's goroutines
+		have.count, have.young = weak.count, weak.young
 	}
 	if weak.since.Before(have.since) {
 		have.since = weak.since

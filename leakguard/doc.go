@@ -49,9 +49,9 @@
 // # Concurrency
 //
 // A Guard samples on the goroutine that runs Start and starts no other that outlives a sample, unless a probe blocks, but the
-// one that sends Events where POD_NAME and POD_NAMESPACE are set; Start waits for it. All
-// readers (metrics, page, health, [Guard.Report]) take the last immutable report and never sample. Goroutine labels belong to
-// the process, so one Guard may run in a process at a time.
+// one that sends Events, and keeps the condition [ControllerPaused], where POD_NAME and POD_NAMESPACE are set; Start waits for
+// it. All readers (metrics, page, health, [Guard.Report]) take the last immutable report and never sample. Goroutine labels
+// belong to the process, so one Guard may run in a process at a time.
 //
 // # Limits
 //

@@ -82,6 +82,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	if !process.guard.CompareAndSwap(nil, g) {
 		return ErrSecondGuard
 	}
+	defer g.breakers.release()
 	defer process.guard.Store(nil)
 	process.resources.SetOptions(g.ledger())
 	defer process.resources.SetOptions(probes.LedgerOptions{Scopes: process.scopes})
@@ -103,6 +104,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	defer g.options.Registerer.Unregister(collector)
 	g.started.Store(time.Now().UnixNano())
 	g.noteHazards(0)
+	g.setCondition(time.Now()) // an earlier container of the Pod may have left another one
 	defer g.events.Load().start(ctx)()
 	newSampler(g, process.probes).run(ctx)
 	return nil

@@ -53,6 +53,16 @@ func TestCancelOnReturn(t *testing.T) {
 	}
 }
 
+// breakerOf gives the state of a controller's breaker.
+func breakerOf(guard *leakguard.Guard, controller string) string {
+	for _, c := range guard.Report().Controllers {
+		if c.Name == controller {
+			return c.Breaker
+		}
+	}
+	return "unknown"
+}
+
 // TestBreakerPausesTheLeakingController also looks for the Events of the operator's own Pod.
 func TestBreakerPausesTheLeakingController(t *testing.T) {
 	t.Setenv("POD_NAME", "operator-0")
@@ -74,14 +84,7 @@ func TestBreakerPausesTheLeakingController(t *testing.T) {
 	}
 	createMaps(t, cfg, 3)
 	stop := run(t, mgr)
-	breaker := func(controller string) string {
-		for _, c := range mgr.Guard().Report().Controllers {
-			if c.Name == controller {
-				return c.Breaker
-			}
-		}
-		return "unknown"
-	}
+	breaker := func(controller string) string { return breakerOf(mgr.Guard(), controller) }
 	eventually(t, "the breaker opens", func() bool { return breaker("broken") == "open" })
 	paused, working := leaky.runs.Load(), clean.runs.Load()
 	eventually(t, "the other controller goes on", func() bool { return clean.runs.Load() > working+50 })

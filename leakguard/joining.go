@@ -251,7 +251,7 @@ func (d *Detector) adopt(signals map[string]*signal, name string, now time.Time)
 	d.retire(name, now)
 	own := *s
 	own.resource, own.controller, own.category, own.root = "", leader.controller, orphanCategory, leader.root
-	own.count = min(own.count, int64(leader.goroutines))
+	own.count, own.young = min(own.count, int64(leader.goroutines)), 0
 	own.culprit, own.pattern = blame(leader.sample.Stack, frame.Frame{}, d.main)
 	own.parts = append(own.parts, s.stack)
 	own.stack, own.sample, own.waitReason, own.settled = leader.sample.Stack, leader.sample, leader.sample.WaitReason, leader.goroutines

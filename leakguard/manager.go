@@ -81,7 +81,7 @@ func (g *Guard) wire(mgr manager.Manager, authenticated bool) error {
 	if err != nil {
 		return err
 	}
-	g.events.Store(newEventSink(mgr.GetEventRecorder("leakguard"), mgr.GetAPIReader(), g.addNotice))
+	g.events.Store(newEventSink(mgr.GetEventRecorder("leakguard"), mgr.GetAPIReader(), mgr.GetClient().Status(), g.addNotice))
 	if err := mgr.AddHealthzCheck("leakguard", g.CheckSampling); err != nil {
 		return err
 	}

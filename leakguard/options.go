@@ -68,7 +68,7 @@ type Options struct {
 	// CancelOnReturn cancels the context of a reconcile when it returns, so that goroutines that honour it cannot outlive
 	// it. It changes what the operator does: work that is meant to go on behind the reconcile with its context ends.
 	CancelOnReturn bool
-	// Breaker pauses a controller that leaks beyond an allowance. Nil means never.
+	// Breaker pauses a controller that leaks beyond an allowance, but never all of them. Nil means never.
 	Breaker *Breaker
 	// DebugOpen lets the debug page show stacks and names to everybody, also where the metrics server asks nobody who
 	// they are. Without it such a server gives them to loopback callers only.

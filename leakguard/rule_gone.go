@@ -59,7 +59,7 @@ func judgeGone(table *orphanTable, objects Objects, now time.Time, emit func(sig
 			continue
 		}
 		s := p.signal(table.main, &orphanCensus{oldest: c.oldest}, now)
-		s.rule, s.level, s.tier, s.count = ruleGone, levelListed, TierListed, int64(c.count)
+		s.rule, s.level, s.tier, s.count, s.young = ruleGone, levelListed, TierListed, int64(c.count), 0
 		switch {
 		case len(c.proven) >= provenGone:
 			s.level, s.tier = levelFiring, TierProven

@@ -150,7 +150,7 @@ func (p *orphanPlace) signal(main string, c *orphanCensus, now time.Time) signal
 	culprit, pattern := blame(p.sample.Stack, frame.Frame{}, main)
 	return signal{
 		category: orphanCategory, root: p.root, settled: p.settled, controller: p.controller, culprit: culprit, pattern: pattern,
-		count: int64(p.goroutines), perHour: perHour(len(p.spans), c.oldest, now), waitReason: p.sample.WaitReason,
+		count: int64(p.goroutines), young: int64(p.goroutines - p.settled), perHour: perHour(len(p.spans), c.oldest, now), waitReason: p.sample.WaitReason,
 		since: c.oldest, stack: p.sample.Stack, sample: p.sample,
 	}
 }

@@ -81,6 +81,9 @@ func (s *sampler) tick(ctx context.Context) {
 			s.panics++
 			s.off = true // before anything else: the report must not ask it
 			s.guard.log.Info("leakguard has switched its detector off after a panic of its own", "panic", p)
+			if s.guard.breakers.release() {
+				s.guard.setCondition(time.Now())
+			}
 			s.publish(time.Now(), s.guard.Report().Findings)
 		}
 	}()
@@ -308,12 +311,13 @@ func (s *sampler) logChanges(findings []Finding) {
 
 // breakers lets the breakers see the tick's findings, and says what they did.
 func (s *sampler) breakers(now time.Time, findings []Finding) {
-	orphans := map[string]int{}
-	s.detector.OrphansOf(orphans)
-	for _, c := range s.guard.breakers.step(now, findings, orphans, process.scopes.Stats(nil)) {
-		s.guard.log.Info("breaker "+c.state, "controller", c.controller, "for", c.pause.String(), "leaked", c.leaked)
-		s.guard.emitBreaker(c)
+	changes := s.guard.breakers.step(leaks{now, findings, s.detector.lasting})
+	for i := range changes {
+		c := &changes[i]
+		s.guard.log.Info("breaker "+c.state, "controller", c.controller, "note", c.note)
+		s.guard.put(c.event())
 	}
+	s.guard.setCondition(now)
 }
 
 func (f *Finding) logValues() []any {

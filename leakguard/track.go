@@ -13,6 +13,7 @@ import (
 // is then listed.
 type track struct {
 	finding  Finding
+	lasting  int64     // of its Count, what is past the grace
 	lastAny  time.Time // when any rule last spoke of it
 	lastWarm time.Time // when one last called it pending or firing
 	lastHeld time.Time // when something was last left that keeps it firing
@@ -53,7 +54,7 @@ func (tr *track) update(s *signal, now time.Time, t timing) bool {
 // take copies the signal into the finding and moves its state up.
 func (tr *track) take(s *signal, now time.Time) {
 	f := &tr.finding
-	f.Count, f.LastSeen = s.count, now
+	f.Count, f.LastSeen, tr.lasting = s.count, now, s.count-s.young
 	if f.State == StateFiring && s.level < levelFiring {
 		return // what made it fire stays on record
 	}
