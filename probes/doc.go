@@ -15,7 +15,7 @@
 //
 // A [Probe] counts a resource of its own and is read through a [Set], which survives a probe that panics or blocks:
 //
-//   - [Transport] keeps account of HTTP response bodies and watches;
+//   - [Transport] keeps account of HTTP response bodies and watches, and of who makes clients, transports and connections;
 //   - [Ledger] does so for anything that is opened and must be closed;
 //   - [Size] and [Keys] compare a container of the user's own with the live objects, which an [ObjectIndex] knows;
 //   - [Process] counts files, threads, finalizers, goroutines created and child processes.
@@ -43,6 +43,9 @@
 //
 // A body or watch that is handed to a goroutine which needs it for a bounded time after its span counts as left open until
 // the first of its kind was seen to be closed; three times as long a life is granted from then on. A watch that names a timeout
-// is granted that, unless an informer opened it. Connections and dials
-// are not counted one by one: sockets are, and transports.
+// is granted that, unless an informer opened it.
+//
+// New connections are counted exactly for the first 64 calls of each round tripper and while most calls make one; of the calls
+// of one that keeps its connections one in 16 is looked at. Connections that no [Transport] is around are seen as
+// sockets only.
 package probes

@@ -2,7 +2,6 @@ package probes
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -31,18 +30,19 @@ const (
 type Transport struct {
 	ledger     *Ledger
 	bases      *bases
+	dials      *dials
 	requests   atomic.Uint64
 	suspicious atomic.Bool // a body was left open: take the site of every request
 	watches    Climb       // of selections that are watched more than once
 
-	discoveries atomic.Int64
-	discovery   atomic.Pointer[Site] // of the last one
-	discovers   discovers
+	discoveries *discoveries
 }
 
 // NewTransport gives a transport that has wrapped nothing yet.
 func NewTransport(options LedgerOptions) *Transport {
-	t := &Transport{ledger: NewLedger(TransportName, options), bases: newBases(options.Scopes)}
+	t := &Transport{
+		ledger: NewLedger(TransportName, options), bases: newBases(options.Scopes), dials: newDials(options.Scopes), discoveries: newDiscoveries(options.Scopes),
+	}
 	t.ledger.describe = describe
 	return t
 }
@@ -100,6 +100,7 @@ func (t *Transport) wraps(rt http.RoundTripper) bool {
 type tracker struct {
 	base      http.RoundTripper
 	transport *Transport
+	share     share
 }
 
 // WrappedRoundTripper gives the base, as client-go's helpers expect of a wrapper.
@@ -107,7 +108,7 @@ func (t *tracker) WrappedRoundTripper() http.RoundTripper { return t.base }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *tracker) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.base.RoundTrip(r)
+	resp, err := t.roundTrip(r)
 	if err != nil || resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil || resp.Body == http.NoBody {
 		return resp, err
 	}
@@ -131,8 +132,7 @@ func (t *Transport) site(r *http.Request, watch bool) Site {
 	n := t.requests.Add(1)
 	if path := r.URL.Path; path == "/api" || path == "/apis" {
 		site := CallSite(2)
-		t.discoveries.Add(1)
-		t.discovery.Store(&site)
+		t.discoveries.note(r, site)
 		return site
 	}
 	if watch || n <= sitesAtFirst || n%siteEvery == 0 || t.suspicious.Load() {
@@ -204,8 +204,10 @@ func (t *Transport) Read(ctx context.Context, dst []Reading) []Reading {
 	})
 	dst = append(dst[:start], dropUnplaced(dst[start:])...)
 	dst = t.watchReadings(dst, open)
-	dst = t.discoveryReading(dst)
-	return t.bases.readings(dst, t.ledger.Options().MainModule)
+	main := t.ledger.Options().MainModule
+	dst = t.discoveries.readings(dst, main)
+	dst = t.bases.readings(dst, main)
+	return t.dials.readings(dst, main, makers(dst))
 }
 
 // dropUnplaced takes out the leaks whose site was not taken when there is one of the same kind and scope whose site is
@@ -220,45 +222,5 @@ func dropUnplaced(list []Reading) []Reading {
 	}
 	return slices.DeleteFunc(list, func(r Reading) bool {
 		return r.Leaked && len(r.Stack) == 0 && placed[what{r.Resource, r.Scope}]
-	})
-}
-
-// discoveriesAgain is the least number of discoveries to be done again and again; a process needs a few when it starts.
-const discoveriesAgain = 20
-
-// discovers tells whether the whole API is asked for again and again now: what it was is nobody's business.
-type discovers struct {
-	climb  Climb
-	busy   int    // in how many reads there was one for every second span or more
-	before int    // how many there were at the last read
-	seq    uint64 // the youngest span at that time
-}
-
-// again notes how many discoveries there were so far.
-func (d *discovers) again(n int, seq uint64) bool {
-	if spans := seq - d.seq; n > d.before && 2*uint64(n-d.before) >= spans { //nolint:gosec // it is positive
-		d.busy++
-	}
-	d.before, d.seq = n, seq
-	return d.climb.Observe("", d.busy) >= Repeating && n >= discoveriesAgain
-}
-
-// discoveryReading gives how often the whole API was asked for, which making a RESTMapper or discovery client does. Nothing is
-// left of it, so it is no alarm.
-func (t *Transport) discoveryReading(dst []Reading) []Reading {
-	n := int(t.discoveries.Load())
-	site := t.discovery.Load()
-	if n == 0 || site == nil {
-		return dst
-	}
-	var seq uint64
-	if scopes := t.ledger.Options().Scopes; scopes != nil {
-		seq = scopes.lastSeq()
-	}
-	return append(dst, Reading{
-		Resource: "API discoveries", Count: float64(n), Covariate: -1, Total: true, Bounded: t.discovers.again(n, seq),
-		Culprit: site.Culprit(t.ledger.Options().MainModule), Stack: site.Frames(),
-		Reason: fmt.Sprintf("the whole API was discovered %d times, the last time here, and is by every second reconcile: a RESTMapper or discovery client is made again and again", n),
-		Advice: "make one client for each cluster at start and share it with its RESTMapper",
 	})
 }

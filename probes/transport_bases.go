@@ -3,6 +3,7 @@ package probes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,52 +21,60 @@ type bases struct {
 	scopes *Scopes
 
 	mu         sync.Mutex
-	clients    uint64
 	transports map[weak.Pointer[http.Transport]]*basesOf
 	places     map[uint64]*basesOf // by site
 	made       uint64
-	lastClient Site
 	climb      Climb
+	clients    map[string]*clientsOf // by scope
 }
 
 // basesOf is the transports of one site.
 type basesOf struct {
-	site   Site
-	inSpan bool
-	scope  string // of the spans that make them; "" when unknown
-	made   int
-	idle   time.Duration // the longest that a connection of theirs stays without use
-	keeps  bool          // one of them keeps its idle connections for ever
-	alive  int           // as of the last sweep
+	site    Site
+	inSpan  bool
+	scope   string // of the spans that make them; "" when unknown
+	clients int
+	made    int
+	idle    time.Duration // the longest that a connection of theirs stays without use
+	keeps   bool          // one of them keeps its idle connections for ever
+	alive   int           // as of the last sweep
 }
 
 func newBases(scopes *Scopes) *bases {
-	return &bases{scopes: scopes, transports: map[weak.Pointer[http.Transport]]*basesOf{}, places: map[uint64]*basesOf{}}
+	return &bases{
+		scopes: scopes, transports: map[weak.Pointer[http.Transport]]*basesOf{}, places: map[uint64]*basesOf{}, clients: map[string]*clientsOf{},
+	}
 }
+
+// clientsOf is the clients that the work of one scope has made.
+type clientsOf struct {
+	n     uint64
+	place *basesOf // that has made most of them; nil when there are too many places
+}
+
+// maxScopes bounds the scopes that are counted by themselves; what belongs to others is the process's.
+const maxScopes = 256
 
 // note counts a client and its transport.
 func (b *bases) note(rt http.RoundTripper) {
 	base, _ := baseOf(rt)
 	site := CallSite(2)
-	if base == nil {
-		b.noteClient(site)
-		return
-	}
 	b.mu.Lock()
-	b.clients++
-	b.lastClient = site
-	key := weak.Make(base)
-	_, have := b.transports[key]
 	p := b.places[site.ID()]
 	b.mu.Unlock()
-	if have {
-		return
-	}
 	if p == nil || p.scope == "" {
 		p = b.place(site)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.noteClientLocked(p)
+	if base == nil {
+		return
+	}
+	key := weak.Make(base)
+	if _, have := b.transports[key]; have {
+		return
+	}
 	b.made++
 	if p != nil {
 		p.made++
@@ -79,11 +88,26 @@ func (b *bases) note(rt http.RoundTripper) {
 	}
 }
 
-func (b *bases) noteClient(site Site) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.clients++
-	b.lastClient = site
+func (b *bases) noteClientLocked(p *basesOf) {
+	scope := ""
+	if p != nil {
+		scope = p.scope
+	}
+	if b.clients[scope] == nil && len(b.clients) >= maxScopes {
+		scope = ""
+	}
+	c := b.clients[scope]
+	if c == nil {
+		c = &clientsOf{}
+		b.clients[scope] = c
+	}
+	c.n++
+	if p == nil {
+		return
+	}
+	if p.clients++; c.place == nil || p.clients > c.place.clients {
+		c.place = p
+	}
 }
 
 // place gives what is known of a site, and looks whose span it belongs to as long as that is unknown; nil when there are
@@ -141,7 +165,7 @@ func baseOf(rt http.RoundTripper) (t *http.Transport, ok bool) {
 func (b *bases) readings(dst []Reading, main string) []Reading {
 	b.mu.Lock()
 	b.sweepLocked()
-	clients, made, alive, site := b.clients, b.made, len(b.transports), b.lastClient
+	made, alive, clients := b.made, len(b.transports), b.clientReadingsLocked(main)
 	for _, p := range b.places {
 		p.alive = 0
 	}
@@ -158,7 +182,7 @@ func (b *bases) readings(dst []Reading, main string) []Reading {
 	}
 	b.climb.EndRound()
 	b.mu.Unlock()
-	if clients == 0 {
+	if len(clients) == 0 {
 		return dst
 	}
 	slices.SortFunc(list, func(x, y basesOf) int {
@@ -170,15 +194,45 @@ func (b *bases) readings(dst []Reading, main string) []Reading {
 		}
 		dst = append(dst, list[i].reading(main))
 	}
-	dst = append(dst, Reading{
-		Resource: "HTTP clients made", Count: float64(clients), Covariate: -1, Total: true, Stack: site.Frames(), Trap: "S2-13",
-		Reason: fmt.Sprintf("%d clients were made, the last one here", clients),
-		Advice: "make one client at start and share it",
-	})
+	dst = append(dst, clients...)
 	return append(dst, Reading{
 		Resource: "HTTP transports in use", Count: float64(alive), Covariate: -1, Trap: "S2-13b", Advice: shareTransports,
 		Reason: fmt.Sprintf("%d HTTP transports were made, %d are in use that were made once or keep their idle connections; each opens connections of its own", made, alive),
 	})
+}
+
+// clientReadingsLocked gives how many clients the work of each scope has made.
+func (b *bases) clientReadingsLocked(main string) []Reading {
+	list := make([]Reading, 0, len(b.clients))
+	for _, scope := range slices.Sorted(maps.Keys(b.clients)) {
+		c := b.clients[scope]
+		r := Reading{
+			Resource: "HTTP clients made", Scope: scope, Count: float64(c.n), Covariate: -1, Total: true, Trap: "S2-13",
+			Reason: fmt.Sprintf("%d clients were made", c.n), Advice: "make one client at start and share it",
+		}
+		if c.place != nil {
+			r.Stack, r.Reason = c.place.site.Frames(), r.Reason+", most of them here"
+			if scope != "" { // else they are no one's, and of many places
+				r.Culprit = c.place.site.Culprit(main)
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// transportsAgain is what is said of transports that are made again and again.
+const transportsAgain = "HTTP transports made by reconciles and the like"
+
+// makers gives the scopes that make transports again and again, which tells why they make connections.
+func makers(list []Reading) map[string]bool {
+	scopes := map[string]bool{}
+	for i := range list {
+		if list[i].Resource == transportsAgain && list[i].Scope != "" {
+			scopes[list[i].Scope] = true
+		}
+	}
+	return scopes
 }
 
 // shareTransports is the advice for whoever makes transports.
@@ -192,7 +246,7 @@ func (p *basesOf) reading(main string) Reading {
 		ending = "which stay for ever when they are not used"
 	}
 	return Reading{
-		Resource: "HTTP transports made by reconciles and the like", Scope: p.scope, Count: float64(p.alive), Covariate: -1, Bounded: !p.keeps,
+		Resource: transportsAgain, Scope: p.scope, Count: float64(p.alive), Covariate: -1, Bounded: !p.keeps,
 		Culprit: p.site.Culprit(main), Stack: p.site.Frames(), Trap: "S2-13b", Advice: shareTransports,
 		Reason: fmt.Sprintf("%d HTTP transports were made here by work that makes another each time, %d are in use: each opens connections of its own, %s", p.made, p.alive, ending),
 	}

@@ -535,42 +535,6 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
-// TestDiscoveries asks for the whole API in reconciles, between reads that come after so many reconciles each.
-func TestDiscoveries(t *testing.T) {
-	const often, reads = 10, 8
-	for _, tt := range []struct {
-		name     string
-		discover func(reconcile int) bool
-		want     []bool // after each read
-	}{
-		{"in each", func(int) bool { return true }, []bool{false, false, false, true, true, true, true, true}},
-		{"in every second", func(n int) bool { return n%2 == 0 }, []bool{false, false, false, true, true, true, true, true}},
-		{"in every tenth, for kinds that are new", func(n int) bool { return n%10 == 0 }, make([]bool, reads)},
-		{"at first", func(n int) bool { return n < 3*often }, make([]bool, reads)},
-	} {
-		a := newAPI(t)
-		ask := func(ctx context.Context) { _ = roundTrip(t, ctx, a.rt, a.url+"/apis").Body.Close() }
-		for read, want := range tt.want {
-			for i := range often {
-				a.reconcile("a", func(ctx context.Context) {
-					if tt.discover(read*often + i) {
-						ask(ctx)
-					}
-				})
-			}
-			if r, ok := find(t, a.transport, "API discoveries"); !ok || r.Bounded != want || r.Climbing || r.Leaked || !r.Total {
-				t.Errorf("%s, read %d: got %v discoveries, bounded %v, want %v and no alarm: %+v", tt.name, read, r.Count, r.Bounded, want, r)
-			}
-		}
-		for range 20 { // it has stopped
-			find(t, a.transport, "API discoveries")
-		}
-		if r, _ := find(t, a.transport, "API discoveries"); r.Bounded {
-			t.Errorf("%s: %v discoveries are listed although there were none of late", tt.name, r.Count)
-		}
-	}
-}
-
 // TestWatchesShapes opens and closes watches of one selection that belong to no span.
 func TestWatchesShapes(t *testing.T) {
 	wantShapes(t, func(t *testing.T) func(n int) probes.Reading {
