@@ -2,6 +2,7 @@ package leakguard_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,8 @@ type fake struct {
 	wait        string
 	born        time.Time
 	line        int
+	calls       []frame.Frame // that function is in, leaf first; nil for none
+	callers     []frame.Frame // of function; nil for none
 }
 
 type fakeObjects struct {
@@ -107,7 +110,7 @@ func (g *fake) stack() []frame.Frame {
 	if g.full {
 		function = g.function
 	}
-	return []frame.Frame{{Function: function, File: "/src/app/reconciler.go", Line: g.line}}
+	return slices.Concat(g.calls, []frame.Frame{{Function: function, File: "/src/app/reconciler.go", Line: g.line}}, g.callers)
 }
 
 // tick samples the world.

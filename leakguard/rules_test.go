@@ -1,6 +1,7 @@
 package leakguard_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -295,7 +296,11 @@ func TestReconcileInFlight(t *testing.T) {
 				w.run(test.usual, func(int) {})
 			}
 			id := w.reconcile(2)
-			w.start("app", id, "(*R).Reconcile").wait = "IO wait"
+			hangs := frame.Frame{Function: "net/http.(*persistConn).roundTrip", File: "/go/src/net/http/transport.go", Line: 2600}
+			w.start("app", id, "(*R).Reconcile.func1") // which it started
+			g := w.start("app", id, "(*R).Reconcile")
+			g.wait, g.calls = "IO wait", []frame.Frame{hangs}
+			g.callers = []frame.Frame{{Function: "github.com/leakguard/leakguard/leakguard.(*scoped[...]).Reconcile", File: "/src/leakguard/reconciler.go", Line: 69}}
 			w.inFlight = []probes.Open{{Scope: "app", ID: id, Since: w.now}}
 			w.run(test.after-test.usual, func(int) {})
 			if test.state == "" {
@@ -305,21 +310,35 @@ func TestReconcileInFlight(t *testing.T) {
 				return
 			}
 			if len(w.last) != 1 || w.last[0].State != test.state || w.last[0].Rule != "in-flight" {
-				t.Errorf("got %v, want one %s finding of a reconcile in flight", w.last, test.state)
+				t.Fatalf("got %v, want one %s finding of a reconcile in flight", w.last, test.state)
+			}
+			f := w.last[0]
+			if len(f.Stacks) == 0 || !slices.Contains(f.Stacks[0], hangs) || f.Culprit.Function != mainModule+"/app.(*R).Reconcile" || f.WaitReason != "IO wait" {
+				t.Errorf("got culprit %s waiting for %q in %v, want the reconcile, and the call that it hangs in", f.Culprit.Function, f.WaitReason, f.Stacks)
 			}
 		})
 	}
 }
 
-// TestBoundedWorkIsANotice starts five seconds of work in each reconcile.
+// TestBoundedWorkIsANotice starts twelve seconds of work in each reconcile: the notice says how it piles up.
 func TestBoundedWorkIsANotice(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.run(10*time.Minute, func(s int) {
-		w.end(func(g *fake) bool { return w.now.Sub(g.born) > 12*time.Second })
-		w.start("app", w.reconcile(s%5), "work")
-	})
-	if len(w.last) != 1 || w.last[0].Tier != leakguard.TierNotice || w.last[0].State != leakguard.StateListed {
-		t.Errorf("got %v, want one notice", w.last)
+	for every, want := range map[int]string{
+		1: "3597 an hour, the longest after 10s; 13 are alive now",
+		3: "1199 an hour, the longest after 10s; 4 are alive now",
+	} {
+		w := newWorld(t)
+		w.run(time.Hour, func(s int) {
+			w.end(func(g *fake) bool { return w.now.Sub(g.born) > 12*time.Second })
+			if s%every == 0 {
+				w.start("app", w.reconcile(s%5), "work")
+			}
+		})
+		if len(w.last) != 1 || w.last[0].Tier != leakguard.TierNotice || w.last[0].State != leakguard.StateListed {
+			t.Fatalf("one each %d s: got %v, want one notice", every, w.last)
+		}
+		if got := w.last[0].Reason; !strings.Contains(got, want) || !strings.Contains(got, "the rate of the reconciles times how long each goroutine takes") {
+			t.Errorf("one each %d s: got %q, want %q in it", every, got, want)
+		}
 	}
 }
