@@ -42,6 +42,9 @@ func newInstruments(g *Guard) *instruments {
 // not changed. It may be called at any time, also after the start, and for any number of clusters: they share
 // two probes.
 func (m *Manager) Instrument(cfg *rest.Config) (*rest.Config, cluster.Option) {
+	if cfg != nil {
+		m.guard.noteHazards(cfg.Timeout)
+	}
 	return m.instruments.config(cfg), func(o *cluster.Options) {
 		o.HTTPClient = m.instruments.client(o.HTTPClient)
 		o.Client.HTTPClient = m.instruments.client(o.Client.HTTPClient)

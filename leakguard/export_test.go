@@ -1,6 +1,9 @@
 package leakguard
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Breakers are the breakers for the tests of package leakguard_test, where the make-believe process is.
 type Breakers struct{ *breakers }
@@ -21,4 +24,14 @@ func (b Breakers) Step(now time.Time, findings []Finding, d *Detector) (changes 
 		changes = append(changes, c.controller+" "+c.state)
 	}
 	return changes
+}
+
+// SetCgroupLimit makes the process believe that its container has so many bytes of memory; 0 is no container.
+func SetCgroupLimit(limit uint64) {
+	cgroupLimit = func() (uint64, error) {
+		if limit == 0 {
+			return 0, errors.New("no cgroup")
+		}
+		return limit, nil
+	}
 }

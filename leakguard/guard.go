@@ -122,10 +122,13 @@ func (g *Guard) ledger() probes.LedgerOptions {
 	return probes.LedgerOptions{Scopes: process.scopes, Objects: g.objects, MainModule: g.options.MainModule, Grace: g.timing.grace}
 }
 
-// noteHazards keeps a notice for each setting that makes or hides leaks. restTimeout is that of the manager's
-// configuration, 0 when it is not known.
+// cgroupLimit reads the memory limit of the container. It is a variable for the tests, which cannot set one.
+var cgroupLimit = memlimit.FromCgroup
+
+// noteHazards keeps a notice for each setting that makes or hides leaks. restTimeout is that of a
+// configuration that watches, 0 when it is not known.
 func (g *Guard) noteHazards(restTimeout time.Duration) {
-	settings := probes.CurrentSettings(memlimit.FromCgroup)
+	settings := probes.CurrentSettings(cgroupLimit)
 	settings.RESTTimeout = restTimeout
 	for _, n := range probes.Hazards(settings) {
 		g.addNotice("%s: %s; %s", n.ID, n.Reason, n.Advice)

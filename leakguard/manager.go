@@ -66,6 +66,9 @@ func Setup(mgr manager.Manager, options Options) (*Guard, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
+	if cfg := mgr.GetConfig(); cfg != nil {
+		g.noteHazards(cfg.Timeout)
+	}
 	if err := g.wire(mgr, metricsAreFiltered(mgr)); err != nil {
 		return nil, err
 	}

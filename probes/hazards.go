@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +29,9 @@ type Settings struct {
 	GODEBUG string
 	// DefaultGODEBUG is the value that the program was built with, from its go.mod and //go:debug lines.
 	DefaultGODEBUG string
-	// MainGo is the go line of the main module's go.mod, such as "1.22" or "1.22.3".
-	MainGo string
+	// NoAsyncTimers says that the runtime has no asynctimerchan any more, as that of Go 1.27: what a program was built with then
+	// does nothing, and with the setting in the environment it does not start.
+	NoAsyncTimers bool
 	// MemProfileRate is [runtime.MemProfileRate]: 0 is "no heap profile". Negative is unknown.
 	MemProfileRate int
 	// MemoryLimit is the runtime's soft limit in bytes; [math.MaxInt64] is "none", 0 is unknown.
@@ -46,6 +48,9 @@ func CurrentSettings(cgroupLimit func() (uint64, error)) Settings {
 	s := Settings{
 		GODEBUG: os.Getenv("GODEBUG"), MemProfileRate: runtime.MemProfileRate,
 		MemoryLimit: debug.SetMemoryLimit(-1), // negative reads it
+		NoAsyncTimers: !slices.ContainsFunc(metrics.All(), func(d metrics.Description) bool {
+			return d.Name == "/godebug/non-default-behavior/asynctimerchan:events"
+		}),
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, b := range info.Settings {
@@ -65,7 +70,7 @@ func CurrentSettings(cgroupLimit func() (uint64, error)) Settings {
 // Hazards gives a notice for each setting that makes or hides leaks, ordered by ID.
 func Hazards(s Settings) []Notice {
 	var out []Notice
-	for _, check := range [...]func(*Settings) (Notice, bool){timerHazard, oldGoHazard, heapProfileHazard, memoryLimitHazard, watchTimeoutHazard} {
+	for _, check := range [...]func(*Settings) (Notice, bool){timerHazard, heapProfileHazard, memoryLimitHazard, watchTimeoutHazard} {
 		if n, found := check(&s); found {
 			out = append(out, n)
 		}
@@ -88,29 +93,30 @@ func godebug(list, key string) string {
 const timersReason = "timers and tickers that are dropped without Stop are not freed: each time.After in a loop keeps 3 objects of 276 bytes until it fires, " +
 	"each time.Tick or Ticker that is dropped 3.2 objects of 306 bytes for ever; without the setting they keep nothing"
 
-// timerHazard is the old implementation of timers, asked for by name.
+// timerHazard is the old implementation of timers, asked for by name, or with all defaults of a Go before 1.23.
 func timerHazard(s *Settings) (Notice, bool) {
 	value := godebug(s.GODEBUG, "asynctimerchan")
 	if value == "" {
 		value = godebug(s.DefaultGODEBUG, "asynctimerchan")
 	}
-	return Notice{ID: "asynctimerchan", Reason: "GODEBUG asynctimerchan=" + value + " is set: " + timersReason, Advice: "take asynctimerchan out of GODEBUG, //go:debug lines and go.mod"}, value == "1" || value == "2"
-}
-
-// oldGoHazard is the same by the go line of go.mod.
-func oldGoHazard(s *Settings) (Notice, bool) {
-	old := s.MainGo != "" && olderThan(s.MainGo, 23)
-	return Notice{ID: "old-go-line", Reason: "the main module says go " + s.MainGo + ", which turns asynctimerchan on where the toolchain still has it: " + timersReason, Advice: "set the go line of go.mod to 1.23 or later"},
-		old && godebug(s.GODEBUG, "asynctimerchan") != "0"
-}
-
-// olderThan reports whether a go line is of 1.minor's predecessors.
-func olderThan(line string, minor int) bool {
-	var major, have int
-	if n, err := fmt.Sscanf(line, "%d.%d", &major, &have); err != nil || n != 2 {
-		return false
+	on := (value == "1" || value == "2") && !s.NoAsyncTimers
+	if s.oldDefaults() {
+		return Notice{
+			ID: "old-go-line", Reason: "the program is built with the defaults of a Go before 1.23, of which asynctimerchan=1 is one: " + timersReason,
+			Advice: "set the go line of go.mod to 1.23 or later, and take default=go1.22 or older out of its godebug lines and of //go:debug lines",
+		}, on
 	}
-	return major == 1 && have < minor
+	return Notice{ID: "asynctimerchan", Reason: "GODEBUG asynctimerchan=" + value + " is set: " + timersReason, Advice: "take asynctimerchan out of GODEBUG, //go:debug lines and go.mod"}, on
+}
+
+// oldDefaults reports whether asynctimerchan comes with all defaults of a Go before 1.23. The go line of the main module is
+// recorded nowhere in a program; what it sets is, in DefaultGODEBUG. Measured: with the line go 1.22, Go 1.26.8 records
+// asynctimerchan=1, and beside it httpservecontentkeepheaders=1, which Go 1.23 changed too; with go 1.23 neither. Go 1.27.3
+// records the second alone, having removed the first. The same goes for default=go1.22 in a godebug line, which is how a program
+// that imports leakguard can have old defaults: its go line must not be below leakguard's.
+func (s *Settings) oldDefaults() bool {
+	return godebug(s.GODEBUG, "asynctimerchan") == "" && godebug(s.DefaultGODEBUG, "asynctimerchan") == "1" &&
+		godebug(s.DefaultGODEBUG, "httpservecontentkeepheaders") == "1"
 }
 
 // heapProfileHazard hides what heap growth is made of.

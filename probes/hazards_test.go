@@ -3,19 +3,25 @@ package probes_test
 import (
 	"errors"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/leakguard/leakguard/probes"
 )
 
 func TestHazards(t *testing.T) {
 	const gib = 1 << 30
+	const old = "asynctimerchan=1,gotypesalias=0,httpservecontentkeepheaders=1"
 	clean := probes.Settings{
-		MainGo: "1.26.0", MemProfileRate: 512 * 1024, MemoryLimit: 900 << 20, CgroupLimit: gib,
+		MemProfileRate: 512 * 1024, MemoryLimit: 900 << 20, CgroupLimit: gib,
 		GODEBUG: "gctrace=1,asynctimerchan=0", DefaultGODEBUG: "asynctimerchan=1",
 	}
 	for _, tt := range []struct {
@@ -28,9 +34,11 @@ func TestHazards(t *testing.T) {
 		{"timers by the environment", func(s *probes.Settings) { s.GODEBUG = "x=1, asynctimerchan=1" }, []string{"asynctimerchan"}, "276 bytes"},
 		{"timers by the build", func(s *probes.Settings) { s.GODEBUG = "" }, []string{"asynctimerchan"}, "asynctimerchan=1"},
 		{"the last one counts", func(s *probes.Settings) { s.GODEBUG = "asynctimerchan=1,asynctimerchan=0" }, nil, ""},
-		{"old go line", func(s *probes.Settings) { s.GODEBUG, s.DefaultGODEBUG, s.MainGo = "", "", "1.22.3" }, []string{"old-go-line"}, "go 1.22.3"},
-		{"old go line, set back", func(s *probes.Settings) { s.MainGo = "1.22" }, nil, ""},
-		{"go line of no sense", func(s *probes.Settings) { s.MainGo = "go1" }, nil, ""},
+		{"timers of a runtime without the setting", func(s *probes.Settings) { s.GODEBUG, s.NoAsyncTimers = "asynctimerchan=1", true }, nil, ""},
+		{"old defaults", func(s *probes.Settings) { s.GODEBUG, s.DefaultGODEBUG = "", old }, []string{"old-go-line"}, "a Go before 1.23"},
+		{"old defaults, set back", func(s *probes.Settings) { s.DefaultGODEBUG = old }, nil, ""},
+		{"old defaults, set again", func(s *probes.Settings) { s.GODEBUG, s.DefaultGODEBUG = "asynctimerchan=2", old }, []string{"asynctimerchan"}, "asynctimerchan=2"},
+		{"old defaults of a runtime without the setting", func(s *probes.Settings) { s.GODEBUG, s.DefaultGODEBUG, s.NoAsyncTimers = "", old, true }, nil, ""},
 		{"no heap profile", func(s *probes.Settings) { s.MemProfileRate = 0 }, []string{"no-heap-profile"}, "MemProfileRate is 0"},
 		{"rate unknown", func(s *probes.Settings) { s.MemProfileRate = -1 }, nil, ""},
 		{"limit above the container's", func(s *probes.Settings) { s.MemoryLimit = 2 * gib }, []string{"gomemlimit-above-cgroup"}, "2048 MiB, above the container's limit of 1024 MiB"},
@@ -57,6 +65,33 @@ func TestHazards(t *testing.T) {
 				t.Errorf("%q, %q: want %q in one of them", notices[0].Reason, notices[0].Advice, tt.says)
 			}
 		})
+	}
+}
+
+// TestOldGoLine builds a program with the defaults of Go 1.22 and asks it. The notice is there as long as the runtime has the old
+// timers, which it lost in Go 1.27.
+func TestOldGoLine(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "old")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./testdata/oldgo").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	var want []string
+	if !probes.CurrentSettings(nil).NoAsyncTimers {
+		want = []string{"old-go-line"}
+	}
+	if is126 := strings.HasPrefix(runtime.Version(), "go1.26"); is126 != (want != nil) {
+		t.Errorf("%s has the old timers: %t", runtime.Version(), want != nil)
+	}
+	for env, want := range map[string][]string{"": want, "asynctimerchan=0": nil} {
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Env = append(os.Environ(), "GODEBUG="+env)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, strings.Fields(string(out)), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("GODEBUG=%s: notices (-want +got):\n%s", env, diff)
+		}
 	}
 }
 
