@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/probes/clientgo"
 )
 
 // maxTracks bounds the findings that are followed at once.
@@ -124,11 +127,14 @@ const (
 	goroutineKind  = "goroutine"
 )
 
-// kindOf joins the categories that are about the same goroutines, so that several rules about one culprit make one finding.
+// kindOf joins the categories that are about the same goroutines, or the same connections, so that several rules about one
+// culprit make one finding.
 func kindOf(category string) string {
 	switch category {
 	case orphanCategory, "goroutine-growth", "goroutine-stuck", "goroutine-unreachable", "goroutine-outlives", "reconcile-hung":
 		return goroutineKind
+	case clientgo.TransportCacheName:
+		return probes.TransportName
 	}
 	return category
 }

@@ -86,6 +86,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	defer process.guard.Store(nil)
 	process.resources.SetOptions(g.ledger())
 	defer process.resources.SetOptions(probes.LedgerOptions{Scopes: process.scopes})
+	process.transports.SetScopes(process.scopes)
 	for _, p := range append(slices.Clip(g.options.Probes), probes.NewProcess(), process.resources, process.transports) {
 		remove, err := process.probes.Add(p)
 		if err != nil {

@@ -96,7 +96,7 @@ func (d *dials) note(ctx context.Context, made int32, most bool) {
 		frames := site.Frames()
 		inSpan = belowSpan(frames)
 		if d.scopes != nil {
-			scope = d.scopes.scopeNow(frames)
+			scope = d.scopes.ScopeNow(frames)
 		}
 	}
 	now := time.Now()

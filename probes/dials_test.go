@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leakguard/leakguard/probes"
 )
 
@@ -27,6 +29,7 @@ type dialer struct {
 
 func newDialer(t *testing.T) *dialer {
 	t.Helper()
+	others := goleak.IgnoreCurrent()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	d := &dialer{t: t, url: srv.URL, scopes: probes.NewScopes(), base: &http.Transport{}}
 	d.transport = probes.NewTransport(probes.LedgerOptions{Scopes: d.scopes})
@@ -34,6 +37,12 @@ func newDialer(t *testing.T) *dialer {
 	t.Cleanup(func() {
 		d.base.CloseIdleConnections()
 		srv.Close()
+		for range 10 { // other tests look at the labels of all connections
+			if goleak.Find(others) == nil {
+				return
+			}
+		}
+		t.Error("connections are left")
 	})
 	return d
 }

@@ -29,7 +29,7 @@ func newDiscoveries(scopes *Scopes) *discoveries {
 func (d *discoveries) note(r *http.Request, site Site) {
 	scope, labelled := pprof.Label(r.Context(), LabelController)
 	if !labelled && d.scopes != nil {
-		scope = d.scopes.scopeNow(site.Frames())
+		scope = d.scopes.ScopeNow(site.Frames())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

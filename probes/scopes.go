@@ -273,9 +273,9 @@ func (s *Scopes) ScopeOf(stack []frame.Frame) (scope string, ok bool) {
 	return "", false
 }
 
-// scopeNow is ScopeOf for the stack of the calling goroutine: of several scopes that claim a function it is the only one that
-// has an open span.
-func (s *Scopes) scopeNow(stack []frame.Frame) string {
+// ScopeNow is [Scopes.ScopeOf] for the stack of the calling goroutine: of several scopes that claim a function it is the only
+// one that has an open span. It is "" when that cannot be told.
+func (s *Scopes) ScopeNow(stack []frame.Frame) string {
 	if scope, ok := s.ScopeOf(stack); ok {
 		return scope
 	}

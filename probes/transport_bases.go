@@ -116,7 +116,7 @@ func (b *bases) place(site Site) *basesOf {
 	frames := site.Frames()
 	inSpan, scope := belowSpan(frames), ""
 	if b.scopes != nil {
-		scope = b.scopes.scopeNow(frames)
+		scope = b.scopes.ScopeNow(frames)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

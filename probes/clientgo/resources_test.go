@@ -140,3 +140,39 @@ func TestTransportCache(t *testing.T) {
 		}
 	}
 }
+
+// tenantClient makes a client that shares no transport.
+func tenantClient(t *testing.T, name string) {
+	t.Helper()
+	cfg, err := (&rest.Config{Host: "https://example.com", TLSClientConfig: rest.TLSClientConfig{ServerName: name, Insecure: true}}).TransportConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := transport.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhoMakesTransports is told by the function that is known for its controller's.
+func TestWhoMakesTransports(t *testing.T) {
+	scopes := probes.NewScopes()
+	c := clientgo.HookTransportCache("")
+	defer c.Unhook()
+	c.SetScopes(scopes)
+	scopes.Claim("github.com/leakguard/leakguard/probes/clientgo_test.tenantClient", "tenants")
+	for round := range 4 {
+		for i := range 5 {
+			scopes.Scope("tenants").Do(t.Context(), func(context.Context) { tenantClient(t, fmt.Sprint("who", round, i)) })
+		}
+		readings(t, c)
+	}
+	for _, r := range readings(t, c) {
+		if r.Resource == "client transports of one place" {
+			if r.Scope != "tenants" || r.Count != 20 || !r.Bounded {
+				t.Errorf("got %+v, want 20 of tenants", r)
+			}
+			return
+		}
+	}
+	t.Error("nobody makes transports")
+}

@@ -27,6 +27,7 @@ type TransportCache struct {
 	entries metrics.TransportCacheMetric
 	hits    atomic.Uint64
 	size    atomic.Int64
+	scopes  atomic.Pointer[probes.Scopes] // nil when nobody has told
 
 	mu    sync.Mutex
 	sites map[uint64]*madeTransports
@@ -34,8 +35,9 @@ type TransportCache struct {
 
 // madeTransports is the transports of one site.
 type madeTransports struct {
-	site probes.Site
-	n    int
+	site  probes.Site
+	scope string // whose work makes them; "" when unknown
+	n     int
 }
 
 // maxSites bounds the sites that are told apart.
@@ -54,6 +56,9 @@ func HookTransportCache(main string) *TransportCache {
 	return c
 }
 
+// SetScopes tells which scopes there are, so that what makes transports again and again has a name; nil for none.
+func (c *TransportCache) SetScopes(scopes *probes.Scopes) { c.scopes.Store(scopes) }
+
 // Unhook gives client-go back the metrics that were there before. It is for tests; no client may be made at the same time.
 func (c *TransportCache) Unhook() {
 	metrics.TransportCreateCalls = c.calls
@@ -69,15 +74,23 @@ func (c *TransportCache) Increment(result string) {
 	}
 	site := probes.CallSite(1)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	s := c.sites[site.ID()]
-	if s == nil {
+	known := s != nil && s.scope != ""
+	c.mu.Unlock()
+	scope := ""
+	if scopes := c.scopes.Load(); scopes != nil && !known {
+		scope = scopes.ScopeNow(site.Frames())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s = c.sites[site.ID()]; s == nil {
 		if len(c.sites) >= maxSites {
 			return
 		}
 		s = &madeTransports{site: site}
 		c.sites[site.ID()] = s
 	}
+	s.scope = cmp.Or(s.scope, scope)
 	s.n++
 }
 
@@ -119,7 +132,7 @@ func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.
 			continue
 		}
 		dst = append(dst, probes.Reading{
-			Resource: "client transports of one place", Count: float64(s.n), Covariate: -1, Bounded: true,
+			Resource: "client transports of one place", Scope: s.scope, Count: float64(s.n), Covariate: -1, Bounded: true,
 			Culprit: s.site.Culprit(c.main), Stack: s.site.Frames(), Trap: "S2-13b",
 			Reason: fmt.Sprintf("%d clients were made here that share no transport (%d others did): each opens connections of its own, which stay until they were idle for 90 seconds", s.n, c.hits.Load()),
 			Advice: "make one client for each cluster at start and share it; set no Proxy or Dial function and no new TLS settings on a copy of its config",
