@@ -117,7 +117,7 @@ func (j *judge) rates(part float64) map[string]float64 {
 func (j *judge) verdict() error {
 	switch j.op.expect {
 	case expectFinding, expectEach:
-		return errors.Join(j.wantEach(), j.wantNothingElse())
+		return errors.Join(j.wantEach(), j.wantInTime(), j.wantNothingElse())
 	case expectListed, expectNotice:
 		return errors.Join(j.wantSilence(), j.wantEach())
 	case expectQuiet:
@@ -135,6 +135,17 @@ func (j *judge) wantEach() error {
 		if !l.reached() {
 			errs = append(errs, fmt.Errorf("%s: expected %s, got %s: no such finding of controller %q in %s (%s) by rule %s",
 				l.label(), l.expects(), l.got(), l.blamed(), l.Culprit.Function, base(l.Culprit.File), orDash(strings.Join(l.Evidence(), " or "))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// wantInTime refuses alarms that took more samples than those of their rule do.
+func (j *judge) wantInTime() error {
+	var errs []error
+	for _, l := range j.op.leaks {
+		if l.late() {
+			errs = append(errs, fmt.Errorf("%s: fired after %d samples, want %d at most", l.label(), l.samples, l.Deadline()))
 		}
 	}
 	return errors.Join(errs...)

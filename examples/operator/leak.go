@@ -23,6 +23,7 @@ type leak struct {
 	rollouts atomic.Int64
 
 	pending, firing time.Duration // since the start of the run, when it first was; 0 is never
+	samples         uint64        // that the guard had taken when it first fired
 	fires           bool          // in the last report
 	listed, noticed bool
 	// found is its finding and rolled the rollouts, when it first fired; before that, when it was last seen.
@@ -122,6 +123,7 @@ func (l *leak) see(r *leakguard.Report, since time.Duration) {
 		case leakguard.StatePending:
 			l.pending = first(l.pending, since)
 		case leakguard.StateFiring:
+			l.samples = first(l.samples, r.Sampling.Taken)
 			l.pending, l.firing, l.fires = first(l.pending, since), first(l.firing, since), true
 		case leakguard.StateListed:
 			l.listed = true
@@ -134,7 +136,7 @@ func (l *leak) see(r *leakguard.Report, since time.Duration) {
 	}
 }
 
-func first(before, now time.Duration) time.Duration {
+func first[T time.Duration | uint64](before, now T) T {
 	if before > 0 {
 		return before
 	}
@@ -158,6 +160,11 @@ func (l *leak) got() traps.Expect {
 		return traps.ExpectListed
 	}
 	return traps.ExpectSilent
+}
+
+// late reports whether its alarm came after its deadline.
+func (l *leak) late() bool {
+	return l.expects() == traps.ExpectAlarm && l.samples > l.Deadline()
 }
 
 // reached reports whether leakguard has said what it should.

@@ -77,6 +77,37 @@ func TestWhatIsSaidOfATrap(t *testing.T) {
 	}
 }
 
+// An alarm may take so many samples, however long those take. What does not alarm has no deadline.
+func TestAlarmsHaveADeadline(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		trap  string
+		twin  bool
+		after func(l *leak) []uint64 // the samples of reports in which its finding fires
+		late  bool
+	}{
+		{"in time", "watch-idle", false, func(l *leak) []uint64 { return []uint64{l.Deadline(), 10 * l.Deadline()} }, false},
+		{"one too late", "watch-idle", false, func(l *leak) []uint64 { return []uint64{l.Deadline() + 1} }, true},
+		{"minutes late for a count that takes seconds", "watch-idle", false, func(*leak) []uint64 { return []uint64{120} }, true},
+		{"the same for orphans", "chan-send", false, func(*leak) []uint64 { return []uint64{120} }, false},
+		{"a trap of its own time", "registered-map", false, func(*leak) []uint64 { return []uint64{450} }, false},
+		{"never", "watch-idle", false, func(*leak) []uint64 { return nil }, false},
+		{"a twin, which is no question of time", "watch-idle", true, func(l *leak) []uint64 { return []uint64{l.Deadline() + 1} }, false},
+	} {
+		l := newLeak(t, test.trap, test.twin)
+		for i, taken := range test.after(l) {
+			report := &leakguard.Report{Findings: []leakguard.Finding{own(l, leakguard.StateFiring)}}
+			report.Sampling.Taken = taken
+			l.see(report, time.Duration(i+1)*time.Second)
+		}
+		err := (&judge{op: &operator{settings: &settings{leaks: []*leak{l}}}}).wantInTime()
+		if late := err != nil && strings.Contains(err.Error(), test.trap+": fired after"); late != test.late || l.result().FiringSamples != l.samples {
+			t.Errorf("%s: got %v after %d samples, want late: %t", test.name, err, l.samples, test.late)
+		}
+	}
+}
+
 // What belongs to no trap must not fire, and must not even be pending where nothing should alarm.
 func TestNothingElseMayFire(t *testing.T) {
 	t.Parallel()

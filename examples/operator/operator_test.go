@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,7 +129,7 @@ func (o *outcome) mustBeOK(t *testing.T) {
 	t.Logf("%s: %d alarms in %.0f s, %.1f reconciles a second of controller app, %d of %d samples", o.args, len(r.Alarms), r.Seconds,
 		r.ReconcilesPerSecond["app"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
 	for _, trap := range r.Traps {
-		t.Logf("  %s: %s after %.0f s: count %d by rule %s", trap.Name, trap.Got, trap.FiringSeconds, trap.Count, orDash(trap.Rule))
+		t.Logf("  %s: %s after %.0f s and %d samples: count %d by rule %s", trap.Name, trap.Got, trap.FiringSeconds, trap.FiringSamples, trap.Count, orDash(trap.Rule))
 	}
 }
 
@@ -139,18 +138,9 @@ const perProcess = 14
 
 // batches gives the arguments that run some traps, several in one operator.
 func batches(twins bool, which func(*traps.Trap) bool) []string {
-	list := slices.DeleteFunc(traps.All(), func(t traps.Trap) bool { return t.Gap != "" || !which(&t) })
-	split := slices.Collect(slices.Chunk(list, 2*perProcess))
-	if !twins {
-		split = traps.Batches(list, perProcess)
-	}
 	var out []string
-	for _, batch := range split {
-		var names []string
-		for _, t := range batch {
-			names = append(names, t.Name)
-		}
-		out = append(out, "--expect=each --max-pause=-1s --leak="+strings.Join(names, ","))
+	for _, names := range traps.Runs(twins, perProcess, which) {
+		out = append(out, "--expect=each --max-pause=-1s --leak="+names)
 	}
 	return out
 }

@@ -121,6 +121,8 @@ type trapResult struct {
 	// PendingSeconds and FiringSeconds are from the start of the run until its finding was pending and fired; 0 is never.
 	PendingSeconds float64 `json:"pending_seconds,omitempty"`
 	FiringSeconds  float64 `json:"firing_seconds,omitempty"`
+	// FiringSamples is how many samples the guard had taken when it fired. More than Trap.Deadline allows is a failure.
+	FiringSamples uint64 `json:"firing_samples,omitempty"`
 	// Rule carries the finding, and Count is what it counted, when it first fired, or else when it was last seen.
 	Rule  string `json:"rule,omitempty"`
 	Count int64  `json:"count,omitempty"`
@@ -133,7 +135,7 @@ type trapResult struct {
 func (l *leak) result() trapResult {
 	return trapResult{
 		Name: l.Name, Twin: l.twin, Expect: l.expects(), Got: l.got(), OK: l.reached(), PendingSeconds: l.pending.Seconds(), FiringSeconds: l.firing.Seconds(),
-		Rule: l.found.Rule, Count: l.found.Count, Rollouts: l.rolled, Peers: l.peers,
+		FiringSamples: l.samples, Rule: l.found.Rule, Count: l.found.Count, Rollouts: l.rolled, Peers: l.peers,
 	}
 }
 

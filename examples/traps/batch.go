@@ -3,6 +3,7 @@ package traps
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Conflict says why two traps cannot leak in one process and be told apart, or "" when they can. Twins never are in each
@@ -70,4 +71,23 @@ func Batches(list []Trap, size int) [][]Trap {
 		}
 	}
 	return batches
+}
+
+// Runs gives what --leak of the example operator takes to run the traps that are chosen and of which leakguard says what it
+// should, once for each process: those of [Batches] for their leaks, and twice as many at once for their twins.
+func Runs(twins bool, size int, chosen func(*Trap) bool) []string {
+	list := slices.DeleteFunc(All(), func(t Trap) bool { return t.Gap != "" || !chosen(&t) })
+	batches := slices.Collect(slices.Chunk(list, 2*size))
+	if !twins {
+		batches = Batches(list, size)
+	}
+	runs := make([]string, 0, len(batches))
+	for _, batch := range batches {
+		names := make([]string, 0, len(batch))
+		for i := range batch {
+			names = append(names, batch[i].Name)
+		}
+		runs = append(runs, strings.Join(names, ","))
+	}
+	return runs
 }

@@ -6,6 +6,7 @@ import "context"
 func contextChildren() Trap {
 	return Trap{
 		Name: "context-children", Row: "S2-11c", Expect: ExpectAlarm, Grows: Heap,
+		Within:  1000, // its growth is the slowest of all
 		Title:   "contexts are derived from the operator's own in each rollout and never cancelled",
 		Culprit: siteOf(deriveContexts, ""),
 		Leak:    withLife(leakContextChildren),

@@ -60,6 +60,7 @@ func addHandler(informer cache.Informer) (toolscache.ResourceEventHandlerRegistr
 func blockedHandler() Trap {
 	return Trap{
 		Name: "blocked-handler", Row: "S2-07c", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted,
+		Within:  170, // a handler may take five minutes
 		Title:   "an event handler blocks for ever, and all later notifications of its informer wait for it in memory",
 		Culprit: siteOf(handleWith, ".func1"),
 		Leak: func(life context.Context, env Env) (Work, error) {

@@ -36,6 +36,7 @@ func blockedFinalizer() Trap {
 	return Trap{
 		Name: "blocked-finalizer", Row: "S1-17c", Expect: ExpectAlarm, Grows: Counted,
 		Alone:   "stops every other finalizer",
+		Within:  100, // a finalizer may take five minutes
 		Title:   "one finalizer blocks, and so no other finalizer of the process ever runs",
 		Culprit: Site{Function: "finalizers that wait"},
 		Leak: func(life context.Context, _ Env) (Work, error) {

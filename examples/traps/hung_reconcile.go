@@ -13,6 +13,7 @@ import (
 func hungReconcile() Trap {
 	return Trap{
 		Name: "hung-reconcile", Row: "S1-05", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController, Rules: []string{"in-flight"},
+		Within:  450, // a reconcile may take ten minutes
 		Title:   "Reconcile itself calls http.Get, without a timeout, on a server that hangs: it never returns, and its worker does nothing else",
 		Culprit: siteOf(askInline, ""),
 		Leak:    hungInline(askInline),

@@ -14,6 +14,7 @@ import (
 func registeredMap() Trap {
 	return Trap{
 		Name: "registered-map", Row: "S2-01", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController,
+		Within:  450, // ten objects go, each five minutes before its entry is stale
 		Title:   "a small map by object, given to leakguard.AddProbe, keeps the entries of objects that were deleted",
 		Culprit: Site{Function: "stale entries of lastSeen"},
 		Leak:    withRegisteredMap(false),

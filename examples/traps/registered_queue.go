@@ -68,6 +68,7 @@ func countedQueue(ctx context.Context) workqueue.TypedRateLimitingInterface[stri
 func itemsNeverDone() Trap {
 	return Trap{
 		Name: "items-never-done", Row: "X-2", Expect: ExpectAlarm, Grows: Counted,
+		Within:  300, // a worker may take ten minutes for an item
 		Title:   "a worker of a queue that was passed through leakguard.Resources returns early without Done: such an item is never handed out again",
 		Culprit: siteOf(countedQueue, ""),
 		Leak:    serving(1, workWithoutDone),
@@ -79,6 +80,7 @@ func itemsNeverDone() Trap {
 func keysNeverForgotten() Trap {
 	return Trap{
 		Name: "keys-never-forgotten", Row: "X-3", Expect: ExpectAlarm, Grows: Counted,
+		Within:  120, // it must climb, and go on
 		Title:   "a worker of a queue that was passed through leakguard.Resources gives keys up without Forget: the rate limiter remembers each",
 		Culprit: siteOf(countedQueue, ""),
 		Leak:    serving(100, workWithoutForget),

@@ -34,6 +34,7 @@ type measuredResult struct {
 	Name          string       `json:"name"`
 	Got           traps.Expect `json:"got"`
 	FiringSeconds float64      `json:"firing_seconds"`
+	FiringSamples uint64       `json:"firing_samples"`
 	Rule          string       `json:"rule"`
 	Count         int64        `json:"count"`
 	Rollouts      int64        `json:"rollouts"`
@@ -103,6 +104,8 @@ func TestResultsAreOfTheRegistry(t *testing.T) {
 			t.Errorf("%s is not in results.json: -measure=%s measures it", trap.Name, trap.Name)
 		case has && (m.Got != trap.Expect || m.FiringSeconds <= 0 || m.Count <= 0 || !slices.Contains(trap.Evidence(), m.Rule)):
 			t.Errorf("%s: got %+v in results.json, want %s by rule %s", trap.Name, m, trap.Expect, strings.Join(trap.Evidence(), " or "))
+		case has && (2*m.FiringSamples > trap.Deadline() || m.FiringSamples > 0 && 12*m.FiringSamples < trap.Deadline()):
+			t.Errorf("%s: took %d samples by results.json, and its deadline is %d: it is to be two to twelve times as many", trap.Name, m.FiringSamples, trap.Deadline())
 		}
 	}
 }

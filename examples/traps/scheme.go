@@ -19,6 +19,7 @@ import (
 func everNewKinds() Trap {
 	return Trap{
 		Name: "ever-new-kinds", Row: "S2-15n", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController,
+		Within:  120, // it must climb, and go on
 		Title:   "the types of a scheme are added again under ever new kinds, none of which it forgets; its size is given to leakguard.AddProbe",
 		Culprit: Site{Function: "entries of kinds"},
 		Leak:    registering(false),

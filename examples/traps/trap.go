@@ -76,6 +76,9 @@ type Trap struct {
 	Rules []string `json:"rules,omitempty"`
 	// Gap says what leakguard does instead of what is expected; empty when it does what is expected.
 	Gap string `json:"gap,omitempty"`
+	// Within is how many samples the guard may take until its finding fires; 0 stands for the usual number of what grows, see
+	// Deadline.
+	Within uint64 `json:"-"`
 	// Leaves is how many bytes of heap a rollout leaves behind at least, at an Env.Scale of 0.05; 0 stands for 256 KiB where Grows
 	// is Heap.
 	Leaves int64 `json:"-"`
@@ -107,6 +110,22 @@ func (t *Trap) Evidence() []string {
 		return []string{"accounting"}
 	}
 	return []string{"orphaned", "object-gone"}
+}
+
+// Deadline gives how many samples, from its start, leakguard may take until the finding of a trap that alarms fires: samples
+// and not time, so that a busy machine matters little. It follows from what the rules wait for, in intervals of ten seconds that
+// are halved while something is pending, with room for three times as many: accounts for the grace and two scans, which is at
+// most ten samples; orphans and growth for a minute and ten cohorts of 20 seconds, some 50; the heap for its trend, some 160.
+func (t *Trap) Deadline() uint64 {
+	switch {
+	case t.Within > 0:
+		return t.Within
+	case t.Grows == Heap:
+		return 500
+	case t.Grows == Counted && slices.Equal(t.Evidence(), []string{"accounting"}):
+		return 40
+	}
+	return 150
 }
 
 // Start sets up a trap.

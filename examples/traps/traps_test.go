@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/pprof"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,37 @@ func TestRegistryIsComplete(t *testing.T) {
 }
 
 // Each trap is in one batch, and no batch holds two that are in each other's way.
+// TestRuns runs each trap that is chosen once, and each twin, with more twins in one process.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	const size = 5
+	alarms := func(t *traps.Trap) bool { return t.Expect == traps.ExpectAlarm }
+	want := 0
+	for _, trap := range traps.All() {
+		if trap.Gap == "" && alarms(&trap) {
+			want++
+		}
+	}
+	for _, twins := range []bool{false, true} {
+		seen := map[string]bool{}
+		for _, run := range traps.Runs(twins, size, alarms) {
+			names := strings.Split(run, ",")
+			if limit := map[bool]int{false: size, true: 2 * size}[twins]; len(names) > limit {
+				t.Errorf("twins %t: %d in one process, want %d at most", twins, len(names), limit)
+			}
+			for _, name := range names {
+				if trap, err := traps.Find(name); err != nil || !alarms(&trap) || seen[name] {
+					t.Errorf("twins %t: %q is unknown, not chosen, or there twice (%v)", twins, name, err)
+				}
+				seen[name] = true
+			}
+		}
+		if len(seen) != want {
+			t.Errorf("twins %t: %d traps, want %d", twins, len(seen), want)
+		}
+	}
+}
+
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	const size = 9

@@ -83,6 +83,7 @@ type result struct {
 	Traps []struct {
 		Name, Got, Rule string
 		FiringSeconds   float64 `json:"firing_seconds"`
+		FiringSamples   uint64  `json:"firing_samples"`
 		Count           int64   `json:"count"`
 	} `json:"traps"`
 	Report leakguard.Report `json:"report"`
@@ -146,7 +147,7 @@ func (f fleet) expectAll(t *testing.T, runs ...string) {
 			t.Logf("%s: %d alarms in %.0f s, %.1f reconciles a second of controller app, %d of %d samples", args, len(r.Alarms), r.Seconds,
 				r.ReconcilesPerSecond["app"], r.Report.Sampling.Taken, r.Report.Sampling.Due)
 			for _, trap := range r.Traps {
-				t.Logf("  %s: %s after %.0f s: count %d by rule %q", trap.Name, trap.Got, trap.FiringSeconds, trap.Count, trap.Rule)
+				t.Logf("  %s: %s after %.0f s and %d samples: count %d by rule %q", trap.Name, trap.Got, trap.FiringSeconds, trap.FiringSamples, trap.Count, trap.Rule)
 			}
 		})
 	}

@@ -39,18 +39,9 @@ func TestTraps(t *testing.T) {
 
 // batches gives the arguments that run the traps of which leakguard says what it should, several in one operator.
 func batches(twins bool, flags string, which func(*traps.Trap) bool) []string {
-	list := slices.DeleteFunc(traps.All(), func(t traps.Trap) bool { return t.Gap != "" || !which(&t) })
-	split := slices.Collect(slices.Chunk(list, 2*perProcess))
-	if !twins {
-		split = traps.Batches(list, perProcess)
-	}
 	var out []string
-	for _, batch := range split {
-		var names []string
-		for i := range batch {
-			names = append(names, batch[i].Name)
-		}
-		out = append(out, "--scale=0.05 --max-pause=-1s --expect=each "+flags+" --leak="+strings.Join(names, ","))
+	for _, names := range traps.Runs(twins, perProcess, which) {
+		out = append(out, "--scale=0.05 --max-pause=-1s --expect=each "+flags+" --leak="+names)
 	}
 	return out
 }
