@@ -141,6 +141,9 @@ func (r *resource) signal(v memstats.Verdict) signal {
 		culprit: r.reading.Culprit, count: int64(v.Level), perHour: v.PerHour, since: v.Since, trap: r.trap, advice: r.advice, stack: r.reading.Stack,
 		reason: r.what + ": " + v.Reason,
 	}
+	if r.reading.Reason != "" {
+		s.reason = r.reading.Reason + "; " + s.reason
+	}
 	if r.reading.Total || r.what == transportsCached {
 		s.tier, s.level = TierListed, levelListed
 	}

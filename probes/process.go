@@ -74,7 +74,11 @@ func (p *Process) Read(_ context.Context, dst []Reading) []Reading {
 	dst = p.queue(dst, "cleanups", metricCleanupsQueued, metricCleanupsExecuted)
 	dst = p.createdRate(dst)
 	if n, ok := p.value(metricThreads); ok {
-		dst = append(dst, Reading{Resource: "threads", Count: float64(n), Covariate: -1})
+		dst = append(dst, Reading{
+			Resource: "threads", Count: float64(n), Covariate: -1,
+			Reason: fmt.Sprintf("the process has %d threads, of which none ever ends but with a goroutine that locked it", n),
+			Advice: "bound what calls into C or blocks in the kernel, such as reads of a hung volume, by a pool of workers; a goroutine that calls runtime.LockOSThread must end or unlock it",
+		})
 	}
 	return p.readProc(dst)
 }

@@ -49,10 +49,24 @@ func (p *Process) files(dst []Reading) []Reading {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		n := kinds[kind]
 		total += n
-		dst = append(dst, Reading{Resource: "open files: " + kind, Count: float64(n), Covariate: -1, Climbing: p.climb.Observe(kind, n) >= Climbing})
+		r := Reading{Resource: "open files: " + kind, Count: float64(n), Covariate: -1, Advice: fileAdvice[kind]}
+		if r.Climbing = p.climb.Observe(kind, n) >= Climbing; r.Climbing {
+			r.Reason = fmt.Sprintf("%d of the process's %d open files are of the kind %q, and there are ever more of them", n, len(entries), kind)
+		}
+		dst = append(dst, r)
 	}
 	p.climb.EndRound()
-	return append(dst, Reading{Resource: "open files", Count: float64(total), Covariate: -1})
+	return append(dst, Reading{Resource: "open files", Count: float64(total), Covariate: -1, Advice: "look which kind of open files grows beside it, and close what opens those"})
+}
+
+// fileAdvice is what to do about files of a kind that are left open. It is never changed.
+var fileAdvice = map[string]string{
+	"socket":        "close the body of every response and every connection by defer; make one HTTP client for the process instead of one for each call",
+	"pipe":          "call Wait after Start of every exec.Cmd, and close both ends of an os.Pipe",
+	"file":          "close every os.File by defer, right after it was opened; in a loop, at the end of each turn",
+	"kernel object": "close what holds it by defer: a watcher of files, an epoll or a timer of a library",
+	"device":        "close every device by defer, right after it was opened",
+	"other":         "close what /proc/self/fd shows to be open, where it was opened",
 }
 
 // kindOfLink tells the kind of a file by where /proc/self/fd links to: "socket:[4711]" is a socket.

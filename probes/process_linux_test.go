@@ -38,8 +38,8 @@ func TestOpenFilesShapes(t *testing.T) {
 				open = open[1:]
 			}
 			r, ok := find(t, p, "open files: pipe")
-			if !ok {
-				t.Fatalf("%d pipes are not counted", n)
+			if !ok || r.Advice == "" || r.Climbing != (r.Reason != "") {
+				t.Fatalf("%d pipes: got %+v (there: %t), want an advice, and a reason when they climb", n, r, ok)
 			}
 			return r
 		}

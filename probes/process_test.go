@@ -68,6 +68,61 @@ func TestBlockedFinalizer(t *testing.T) {
 	}
 }
 
+// TestBlockedCleanup has cleanups that do not return, more than the runtime runs at once: no other one runs. Before and after
+// that each ends.
+func TestBlockedCleanup(t *testing.T) {
+	p := probes.NewProcess()
+	const blocking, others = 64, 500 // the runtime runs a quarter of GOMAXPROCS at once, at least one
+	if n := runtime.GOMAXPROCS(0) / 4; n > blocking {
+		t.Fatalf("%d cleanups do not block %d", blocking, n)
+	}
+	var ran sync.WaitGroup
+	cleaned := func(n int, f func()) {
+		ran.Add(n)
+		for range n {
+			runtime.AddCleanup(new([4096]byte), func(f func()) {
+				defer ran.Done()
+				f()
+			}, f)
+		}
+		runtime.GC()
+	}
+	const reads = 40
+	ends := func(when string) {
+		for read := range reads {
+			cleaned(1, func() {})
+			ran.Wait()
+			if r, ok := find(t, p, "cleanups that wait"); !ok || r.Leaked {
+				t.Errorf("%s, read %d: got %+v (there: %t), want one that is not leaked", when, read, r, ok)
+			}
+		}
+	}
+	ends("before")
+	entered, release := make(chan struct{}, blocking), make(chan struct{})
+	cleaned(blocking, func() {
+		entered <- struct{}{}
+		<-release
+	})
+	<-entered
+	cleaned(others, func() {})
+	leaked := false
+	for range reads {
+		r, ok := find(t, p, "cleanups that wait")
+		if !ok || r.Count < others {
+			t.Fatalf("%v cleanups wait, want at least the %d", r.Count, others)
+		}
+		if leaked = r.Leaked; leaked && (r.Reason == "" || r.Advice == "") {
+			t.Errorf("got %+v, want a reason and an advice", r)
+		}
+	}
+	if !leaked {
+		t.Errorf("after %d reads nothing is leaked", reads)
+	}
+	close(release)
+	ran.Wait()
+	ends("after")
+}
+
 func TestCreatedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := probes.NewProcess()
@@ -90,7 +145,7 @@ func TestCreatedRate(t *testing.T) {
 }
 
 func TestThreads(t *testing.T) {
-	if r, ok := find(t, probes.NewProcess(), "threads"); !ok || r.Count < 1 {
-		t.Errorf("%v threads, %v, want at least this one", r.Count, ok)
+	if r, ok := find(t, probes.NewProcess(), "threads"); !ok || r.Count < 1 || r.Reason == "" || r.Advice == "" {
+		t.Errorf("%+v, %v, want at least this one, a reason and an advice", r, ok)
 	}
 }
