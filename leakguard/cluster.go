@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/leakguard/leakguard/probes"
 	"github.com/leakguard/leakguard/probes/clientgo"
@@ -38,7 +39,8 @@ func newInstruments(g *Guard) *instruments {
 //	// ...
 //	err = mgr.Add(other)
 //
-// A cluster without it works as ever: what its clients and informers leave behind is then found by growth only. cfg is
+// A cluster without it works as ever: what its clients and informers leave behind is then found by growth only, and a notice
+// says so when it is added to the manager. cfg is
 // not changed. It may be called at any time, also after the start, and for any number of clusters: they share
 // two probes.
 func (m *Manager) Instrument(cfg *rest.Config) (*rest.Config, cluster.Option) {
@@ -50,6 +52,18 @@ func (m *Manager) Instrument(cfg *rest.Config) (*rest.Config, cluster.Option) {
 		o.Client.HTTPClient = m.instruments.client(o.Client.HTTPClient)
 		m.instruments.cache(&o.Cache, &o.NewCache)
 	}
+}
+
+// noteCluster says of a cluster that its cache is not one that Instrument's option was put around.
+func (g *Guard) noteCluster(r manager.Runnable) {
+	c, ok := r.(cluster.Cluster)
+	if _, isManager := r.(manager.Manager); !ok || isManager {
+		return
+	}
+	if _, observed := c.GetCache().(*observedCache); observed || c.GetConfig() == nil {
+		return
+	}
+	g.addNotice("the cluster at %s is not instrumented: make it with the configuration and the option of Manager.Instrument", c.GetConfig().Host)
 }
 
 // config gives a copy of a configuration whose transports are shielded and kept account of; nil for nil.

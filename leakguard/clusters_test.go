@@ -2,6 +2,7 @@ package leakguard_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,34 @@ func firing(g *leakguard.Guard, word string) bool {
 		}
 	}
 	return false
+}
+
+// TestManagerBareCluster adds a cluster with the option of Instrument, twice, and one without it: a notice names the latter, once.
+func TestManagerBareCluster(t *testing.T) {
+	leavesNothing(t)
+	home, with, without := apiServer(t), apiServer(t), apiServer(t)
+	opts, _ := options(t)
+	h := guardedHost(t, home, opts)
+	newCluster(t, h, with)
+	for range 2 {
+		bare, err := cluster.New(without)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Add(bare); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := run(t, h)
+	var notices []string
+	eventually(t, "a notice about a cluster", func() bool {
+		notices = slices.DeleteFunc(slices.Clone(h.guard.Report().Notices), func(n string) bool { return !strings.Contains(n, "cluster at") })
+		return len(notices) > 0
+	})
+	if len(notices) != 1 || !strings.Contains(notices[0], without.Host+" is not instrumented") {
+		t.Errorf("got %q, want one notice about %s", notices, without.Host)
+	}
+	stop()
 }
 
 // TestManagerInstrumentOfNothing gives no configuration: cluster.New says so, as it does without a guard.

@@ -23,6 +23,7 @@ func (m *Manager) Guard() *Guard { return m.guard }
 // their type as label, so that what they leak has a name.
 func (m *Manager) Add(r manager.Runnable) error {
 	m.guard.instrument(r)
+	m.guard.noteCluster(r)
 	return m.Manager.Add(labelled(r))
 }
 
