@@ -1,6 +1,8 @@
 package leakguard
 
 import (
+	"strings"
+
 	"github.com/leakguard/leakguard/stackmatch"
 )
 
@@ -23,10 +25,13 @@ func newNaming(rules Rules, main string) naming {
 }
 
 // name fills in the advice, the row of the table of traps and, when the code to fix is in no frame, the pattern's own
-// name. Signals that are only listed are not worth the look at all groups that it costs.
+// name, always without type arguments. Signals that are only listed are not worth the look at all groups that it costs.
 func (n *naming) name(signals map[string]*signal, groups []stackmatch.Group) {
 	var in *stackmatch.Context
 	for _, s := range signals {
+		if s.pattern { // as the rules write it; the fingerprint is that of the name on the stack
+			s.culprit.Function = strings.ReplaceAll(s.culprit.Function, "[...]", "")
+		}
 		if s.level < levelPending || n.rules == nil {
 			continue
 		}
