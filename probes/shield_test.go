@@ -62,6 +62,7 @@ func TestShield(t *testing.T) {
 		{"a watch keeps its labels", false, probes.Shield, "?watch=true", "net/http.(*persistConn)", []string{"app", "app"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			leavesNothing(t)
 			srv := newServer(t)
 			base := srv.Client().Transport.(*http.Transport).Clone()
 			base.ForceAttemptHTTP2 = tt.http2
