@@ -88,7 +88,7 @@ func checkReadingsPage(t *testing.T, address string) {
 		t.Errorf("the page names the open bodies %+v, want one with its stack", body)
 	}
 	text := get(t, url, "curl/8")
-	for _, part := range []string{"\nresources:\n", "informers of v1.ConfigMap", "GET configmaps of -, open for "} {
+	for _, part := range []string{"\nresources:\n", "informers of v1.ConfigMap", "GET configmaps, open for "} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the text page lacks %q:\n%s", part, text)
 		}

@@ -155,7 +155,7 @@ func (r *Report) writeReadings(b *strings.Builder) {
 		}
 		b.WriteByte('\n')
 		for j := range x.Open {
-			x.Open[j].writeText(b)
+			x.Open[j].writeText(b, x.Resource)
 		}
 	}
 	if r.ReadingsDropped > 0 {
@@ -163,9 +163,12 @@ func (r *Report) writeReadings(b *strings.Builder) {
 	}
 }
 
-func (o *Opened) writeText(b *strings.Builder) {
-	age := time.Duration(o.AgeSeconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(b, "    %s of %s, open for %v", orDash(o.What), orDash(o.Controller), age)
+func (o *Opened) writeText(b *strings.Builder, resource string) {
+	b.WriteString("    " + cmp.Or(o.What, "one of the "+resource))
+	if o.Controller != "" {
+		b.WriteString(" of " + o.Controller)
+	}
+	fmt.Fprintf(b, ", open for %v", time.Duration(o.AgeSeconds*float64(time.Second)).Round(time.Second))
 	if o.Ended {
 		b.WriteString(", its work has ended")
 	}
