@@ -344,32 +344,36 @@ func TestBoundedWorkIsANotice(t *testing.T) {
 }
 
 // TestCulpritOfAGenericMethod leaves library goroutines behind whose function has type arguments: the finding is one, under one
-// name, from when it is listed until it is over, whether or not there are rules that know it.
+// name, from when it is pending until it is over, of a function that the rules know, which have it without those, and of one that
+// they do not know.
 func TestCulpritOfAGenericMethod(t *testing.T) {
 	t.Parallel()
-	const shown = "k8s.io/client-go/util/workqueue.(*delayingType).waitingLoop"
-	w := newWorld(t)
-	names, prints, states := map[string]bool{}, map[string]bool{}, map[leakguard.State]bool{}
-	look := func() {
-		for _, f := range w.last {
-			names[f.Culprit.Function], prints[f.Fingerprint], states[f.State] = true, true, true
+	for _, method := range []string{"(*delayingType[...]).waitingLoop", "(*delayingType[...]).otherLoop"} {
+		const pkg = "k8s.io/client-go/util/workqueue."
+		shown := pkg + strings.Replace(method, "[...]", "", 1)
+		w := newWorld(t)
+		names, prints, states := map[string]bool{}, map[string]bool{}, map[leakguard.State]bool{}
+		look := func() {
+			for _, f := range w.last {
+				names[f.Culprit.Function], prints[f.Fingerprint], states[f.State] = true, true, true
+			}
 		}
-	}
-	w.run(5*time.Minute, func(s int) {
-		look()
-		if s%5 == 0 {
-			g := w.start("app", w.reconcile(s%3), strings.Replace(shown, "delayingType", "delayingType[...]", 1))
-			g.full, g.wait = true, "select"
+		w.run(5*time.Minute, func(s int) {
+			look()
+			if s%5 == 0 {
+				g := w.start("app", w.reconcile(s%3), pkg+method)
+				g.full, g.wait = true, "select"
+			}
+		})
+		w.end(func(*fake) bool { return true })
+		w.run(10*time.Minute, func(int) { look() })
+		if len(names) != 1 || !names[shown] || len(prints) != 1 {
+			t.Errorf("%s: got the names %v and the fingerprints %v, want one of each", method, names, prints)
 		}
-	})
-	w.end(func(*fake) bool { return true })
-	w.run(10*time.Minute, func(int) { look() })
-	if len(names) != 1 || !names[shown] || len(prints) != 1 {
-		t.Errorf("got the names %v and the fingerprints %v, want one of each", names, prints)
-	}
-	for _, state := range []leakguard.State{leakguard.StatePending, leakguard.StateFiring, leakguard.StateResolved} {
-		if !states[state] {
-			t.Errorf("it was never %s", state)
+		for _, state := range []leakguard.State{leakguard.StatePending, leakguard.StateFiring, leakguard.StateResolved} {
+			if !states[state] {
+				t.Errorf("%s: it was never %s", method, state)
+			}
 		}
 	}
 }
