@@ -19,7 +19,7 @@ import (
 )
 
 // workload is an operator's Deployment, what belongs to it, and the permissions of two operators: both may write Events,
-// and one may do what the README says besides.
+// and one may do what the README says besides, for the owner and for the condition.
 const workload = `
 apiVersion: apps/v1
 kind: Deployment
@@ -56,6 +56,7 @@ metadata: {name: owners, namespace: default}
 rules:
 - {apiGroups: [""], resources: [pods], verbs: [get]}
 - {apiGroups: [apps], resources: [replicasets], verbs: [get]}
+- {apiGroups: [""], resources: [pods/status], verbs: [patch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
