@@ -260,7 +260,8 @@ func (b *breakers) mayPauseLocked(name string) bool {
 
 // grown gives a firing finding of a controller that counts more than when the trial began, and what it counted then; nil when
 // there is none. One that was not there then has the allowance of any other. Where hundreds are counted it is an estimate,
-// and a percent is no growth. A reconcile that hangs is counted so late that it began before the pause.
+// and a percent is no growth. Goroutines that are known by their number only may be short work: there the allowance is none
+// either. A reconcile that hangs is counted so late that it began before the pause.
 func (b *breakers) grown(name string, x *breaker, l leaks) (f *Finding, was int64) {
 	for i := range l.findings {
 		f := &l.findings[i]
@@ -268,9 +269,11 @@ func (b *breakers) grown(name string, x *breaker, l leaks) (f *Finding, was int6
 			continue
 		}
 		was, known := x.base[f.Fingerprint]
-		switch lasting := l.lasting(f); {
-		case !known && lasting <= b.maxLeaked:
-		case lasting > was+was/100:
+		more := was / 100
+		if !known || f.Rule == ruleGrowth {
+			more = max(more, b.maxLeaked)
+		}
+		if l.lasting(f) > was+more {
 			return f, was
 		}
 	}

@@ -11,12 +11,14 @@ import (
 )
 
 // guarded runs a make-believe process whose controller app has a breaker: each second that app may run, step is called with
-// the time since the start and whether app was ever paused. It gives what the breaker did, and how long each pause was.
+// the time since the start and whether app was ever paused. What stands at shortLine ends after five seconds. It gives what the
+// breaker did, and how long each pause was.
 func (w *world) guarded(d time.Duration, step func(second int, caught bool)) (changes []string, pauses []time.Duration) {
 	b := leakguard.NewBreakers(leakguard.Breaker{MaxLeaked: 10})
 	b.Runs("works", w.now)
 	var since time.Time
 	w.run(d, func(s int) {
+		w.end(func(g *fake) bool { return g.line == shortLine && w.now.Sub(g.born) > 5*time.Second })
 		if s%10 == 0 {
 			changes = append(changes, b.Step(w.now, w.last, w.detector)...)
 		}
@@ -32,6 +34,9 @@ func (w *world) guarded(d time.Duration, step func(second int, caught bool)) (ch
 	})
 	return changes, pauses
 }
+
+// shortLine is the line of work that ends by itself.
+const shortLine = 5
 
 // handlers is an account of event handlers of app.
 func handlers(n int) probes.Reading {
@@ -118,15 +123,23 @@ func TestBreakerOfWhatLeaksOn(t *testing.T) {
 // alive at each look.
 func TestBreakerOfShortWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	changes, pauses := w.guarded(2*time.Hour, func(s int, caught bool) {
-		w.end(func(g *fake) bool { return g.line == 5 && w.now.Sub(g.born) > 5*time.Second })
-		w.start("app", w.reconcile(s%20), "(*R).Reconcile.func1").line = 5
-		if !caught {
-			w.start("app", w.reconcile(s%20), "(*R).Reconcile.func1")
-		}
-	})
-	if want := []string{"app open", "app trial", "app closed"}; !slices.Equal(changes, want) {
-		t.Errorf("got %q with pauses of %v, want %q", changes, pauses, want)
+	for name, span := range map[string]func(w *world, s int) probes.SpanID{
+		"of objects":   func(w *world, s int) probes.SpanID { return w.reconcile(s % 20) },
+		"of no object": func(*world, int) probes.SpanID { return probes.SpanID{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			changes, pauses := w.guarded(2*time.Hour, func(s int, caught bool) {
+				if !caught {
+					w.start("app", span(w, s), "(*R).Reconcile.func1")
+				} else {
+					w.start("app", span(w, s), "(*R).Reconcile.func1").line = shortLine
+				}
+			})
+			if want := []string{"app open", "app trial", "app closed"}; !slices.Equal(changes, want) {
+				t.Errorf("got %q with pauses of %v, want %q", changes, pauses, want)
+			}
+		})
 	}
 }

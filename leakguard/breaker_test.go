@@ -110,6 +110,21 @@ func TestBreakerPausesGrowToABound(t *testing.T) {
 	}
 }
 
+// TestBreakerOfAnEstimate has hundreds leaked, whose number is an estimate: a percent more is no growth, two are.
+func TestBreakerOfAnEstimate(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[int64]string{20: breakerClosed, 40: breakerOpen} {
+		b, now := newTestBreakers("app", "works"), breakerDay
+		for _, count := range []int64{2000, 2000, 2000 + more} {
+			took(b, now, map[string]int64{"app": count})
+			now = now.Add(DefaultBreakerPause)
+		}
+		if got := b.state("app"); got != want {
+			t.Errorf("%d more of 2000: got state %q, want %q", more, got, want)
+		}
+	}
+}
+
 // TestBreakerLeavesOneControllerRunning has three that leak at once, and then on and on: at no time are all paused.
 func TestBreakerLeavesOneControllerRunning(t *testing.T) {
 	t.Parallel()

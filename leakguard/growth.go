@@ -146,7 +146,6 @@ func (p *growthPlace) shrink(now time.Time, n int, t timing) {
 // growthCensus is what one place looks like at one tick.
 type growthCensus struct {
 	born, aged, cohorts int // goroutines since the baseline; the survivors of them, and in how many cohorts they came
-	young               int // those within the grace
 	oldest, newest      time.Time
 	agedEnded           int
 	objectsGrown        int // how many more objects live and requests wait than when the oldest was born
@@ -158,12 +157,9 @@ func (p *growthPlace) census(now time.Time, objects int, t timing) growthCensus 
 	_, c.agedEnded = p.endings.counts()
 	for _, l := range p.layers {
 		c.born += int(l.count)
-		switch age := now.Sub(l.born()); {
-		case age >= t.aged:
+		if now.Sub(l.born()) >= t.aged {
 			c.aged += int(l.count)
 			c.cohorts++
-		case age < t.grace:
-			c.young += int(l.count)
 		}
 	}
 	if len(p.layers) > 0 {

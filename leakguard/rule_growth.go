@@ -87,7 +87,7 @@ func (p *growthPlace) signal(main string, c *growthCensus, l level, now time.Tim
 	culprit, pattern := blame(p.sample.Stack, p.decision.creator, main)
 	s := signal{
 		rule: ruleGrowth, category: "goroutine-growth", root: p.root, settled: c.aged, tier: TierLikely, level: l, controller: p.controller,
-		culprit: culprit, pattern: pattern, count: int64(c.born), young: int64(c.young), perHour: perHour(c.born, c.oldest, now),
+		culprit: culprit, pattern: pattern, count: int64(c.born), perHour: perHour(c.born, c.oldest, now),
 		waitReason: p.sample.WaitReason, since: c.oldest, stack: p.sample.Stack, sample: p.sample,
 		advice: "end the goroutine with the work that needs it: give it a context or a stop channel, and wait for it",
 	}

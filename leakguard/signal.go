@@ -25,7 +25,7 @@ type signal struct {
 	culprit        frame.Frame
 	pattern        bool // the culprit is a pattern's name: the code to fix is in no frame
 	count          int64
-	young          int64 // of the count, those within the grace: they may yet end
+	young          int64 // of the count of orphans, those within the grace: they may yet end
 	soon           bool  // it brings the process down within a day
 	perHour        float64
 	waitReason     string
