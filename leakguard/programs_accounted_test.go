@@ -158,6 +158,18 @@ func benignAccounted() []program {
 			bodies.close()
 			server.Close()
 		}},
+		{"same-watch-per-tenant", false, func(ctx context.Context, p *env) {
+			server, bodies, client := streams(ctx), &opened{}, p.client(nil)
+			have := map[int]bool{}
+			p.reconciles(ctx, 20, func(ctx context.Context, tenant int) {
+				if !have[tenant] {
+					have[tenant] = true
+					bodies.open(ctx, client, server.URL+watch)
+				}
+			})
+			bodies.close()
+			server.Close()
+		}},
 		{"mapper-reload", false, func(ctx context.Context, p *env) {
 			server, transport := streams(ctx), &http.Transport{}
 			client := p.client(transport)

@@ -50,7 +50,7 @@ type LedgerOptions struct {
 // An entry is overdue when the span that it was opened in has ended and it is older than the grace and three times the
 // longest life that one of the same site ever had beyond its span. Overdue entries of one site are leaked, exactly, when
 //
-//   - several are for the same target, such as one URL: one would do;
+//   - several are for the same target, such as one URL, and not for different objects: one would do;
 //   - several are of one object: its later reconciles opened another while the first was open;
 //   - their objects, at least three, are gone;
 //   - or there are more than live objects, and at least three.

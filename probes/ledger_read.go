@@ -286,10 +286,17 @@ func (l *Ledger) leaked(g *group, live float64) (n int, why string) {
 	return 0, ""
 }
 
+// targetOf is what an entry is for, on behalf of an object: several objects may each want one for the same thing. The object is
+// 0 where it is unknown.
+type targetOf struct {
+	target string
+	object Object
+}
+
 // census sorts the overdue entries of a group; each is counted once, but for going.
 type census struct {
-	twice int // for a target that has others
-	again int // of an object that has others
+	twice int // for a target that has others, of the same object
+	again int // of an object that has others, of other spans
 	gone  int // of an object that went at least the grace ago
 	going int // of an object that is gone
 }
@@ -303,13 +310,19 @@ func (c *census) proven() int {
 }
 
 func (l *Ledger) count(g *group) (c census) {
-	targets, objects := map[string]int{}, map[Object]int{}
+	targets, spans := map[targetOf]int{}, map[Object]map[uint64]bool{}
 	for i := range g.overdue {
-		targets[g.overdue[i].target]++
-		objects[g.overdue[i].id.Object]++
+		v := &g.overdue[i]
+		if v.target != "" {
+			targets[targetOf{v.target, v.id.Object}]++
+		}
+		if v.id.Object != 0 {
+			if spans[v.id.Object] == nil {
+				spans[v.id.Object] = map[uint64]bool{}
+			}
+			spans[v.id.Object][v.id.Seq] = true
+		}
 	}
-	delete(targets, "")
-	delete(objects, 0)
 	for i := range g.overdue {
 		v := &g.overdue[i]
 		gone, age := l.gone(v)
@@ -317,9 +330,9 @@ func (l *Ledger) count(g *group) (c census) {
 			c.going++
 		}
 		switch {
-		case targets[v.target] > 1:
+		case targets[targetOf{v.target, v.id.Object}] > 1:
 			c.twice++
-		case objects[v.id.Object] > 1:
+		case len(spans[v.id.Object]) > 1:
 			c.again++
 		case gone && age >= l.Options().Grace:
 			c.gone++

@@ -196,6 +196,34 @@ func TestWatchesThatAreNoLeak(t *testing.T) {
 	a.want("the watches of three objects outlive them", "app: watches left open 3")
 }
 
+// TestWatchesOfTheSame opens one watch of the same selection for each object, in turn for ever more of them, and one of several
+// selections in each of two reconciles: only the second reconcile of an object opens what is open.
+func TestWatchesOfTheSame(t *testing.T) {
+	type step struct {
+		object     int
+		selections []int
+		want       []string
+	}
+	var one []step
+	for i := range 12 {
+		one = append(one, step{i, []int{0}, nil})
+	}
+	for _, steps := range [][]step{
+		append(one, step{3, []int{0}, []string{"app: watches left open 2"}}),
+		{{1, []int{1, 2, 3, 4, 5, 6, 7, 8}, nil}, {1, []int{9}, []string{"app: watches left open 9"}}},
+	} {
+		a := newAPI(t)
+		for i, s := range steps { // all from one place
+			a.reconcile(strconv.Itoa(s.object), func(ctx context.Context) {
+				for _, n := range s.selections {
+					a.open(ctx, watchAll+"&labelSelector=n="+strconv.Itoa(n))
+				}
+			})
+			a.want(fmt.Sprint("reconcile ", i, " of object ", s.object), s.want...)
+		}
+	}
+}
+
 // TestWatchesAboveTheObjects opens one watch more for each reconcile, all different.
 func TestWatchesAboveTheObjects(t *testing.T) {
 	a := newAPI(t)
