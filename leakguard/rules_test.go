@@ -9,6 +9,7 @@ import (
 	"github.com/leakguard/leakguard/leakguard"
 	"github.com/leakguard/leakguard/memstats"
 	"github.com/leakguard/leakguard/probes"
+	"github.com/leakguard/leakguard/probes/clientgo"
 	"github.com/leakguard/leakguard/stackmatch"
 	"github.com/leakguard/leakguard/stackmatch/frame"
 	"github.com/leakguard/leakguard/stackmatch/rulefile"
@@ -147,6 +148,24 @@ func TestReadingThatIsListed(t *testing.T) {
 	w.run(time.Minute, func(int) {})
 	if f := w.wantFiring("accounting"); f.Tier != leakguard.TierProven || f.Count != 4 {
 		t.Errorf("got %v, want it proven", &f)
+	}
+}
+
+// TestTransportsAreOneFinding has two probes that see a client be made in each reconcile, and one that sees it connect.
+func TestTransportsAreOneFinding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := frame.Frame{Function: mainModule + "/app.(*R).Reconcile", File: "/src/app/r.go", Line: 7}
+	w.readings = []probes.Reading{
+		{Probe: probes.TransportName, Resource: "HTTP transports made by reconciles and the like", Scope: "app", Count: 40, Covariate: -1, Bounded: true, Culprit: at},
+		{Probe: clientgo.TransportCacheName, Resource: "client transports of one place", Scope: "app", Count: 41, Covariate: -1, Bounded: true, Culprit: at},
+		{Probe: probes.TransportName, Resource: "connections made call by call", Scope: "app", Count: 42, Covariate: -1, Listed: true, Shown: true, Culprit: at},
+		{Probe: probes.TransportName, Resource: "connections made", Scope: "app", Count: 42, Covariate: -1, Shown: true},
+	}
+	w.run(10*time.Minute, func(int) {})
+	w.wantSilence()
+	if len(w.last) != 1 || w.last[0].State != leakguard.StateListed || w.last[0].Controller != "app" {
+		t.Errorf("got %v, want one finding, listed", w.last)
 	}
 }
 
