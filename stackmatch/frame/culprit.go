@@ -112,6 +112,22 @@ func MainModule() string {
 	return info.Main.Path
 }
 
+// origin says whose code a frame is. A function literal of a Kubernetes library that the compiler has inlined into the operator's
+// code is named after the operator's function, and only its file says where it was written.
+func (f Frame) origin(main string) Origin {
+	o := OriginOf(f.Function, main)
+	module, _, versioned := strings.Cut(f.File, "@v")
+	if o != Main || !versioned {
+		return o
+	}
+	for ; module != ""; _, module, _ = strings.Cut(module, "/") { // wherever the cache of modules is
+		if IsKubernetes(module) {
+			return Kubernetes
+		}
+	}
+	return o
+}
+
 // Culprit picks the frame to blame from a stack, leaf first, and its creator (zero when unknown): the first frame of the
 // main module; else the creator if that is the main module's; else the first frame outside the standard library and
 // the Kubernetes libraries, the creator last. ok is false when there is none: then the code to fix is in no frame, and
@@ -119,11 +135,11 @@ func MainModule() string {
 func Culprit(stack []Frame, creator Frame, main string) (f Frame, origin Origin, ok bool) {
 	for _, want := range []Origin{Main, Library} {
 		for _, f := range stack {
-			if OriginOf(f.Function, main) == want {
+			if f.origin(main) == want {
 				return f, want, true
 			}
 		}
-		if !creator.IsZero() && OriginOf(creator.Function, main) == want {
+		if !creator.IsZero() && creator.origin(main) == want {
 			return creator, want, true
 		}
 	}

@@ -63,6 +63,9 @@ func TestIsStandardComplete(t *testing.T) {
 
 func TestCulprit(t *testing.T) {
 	f := func(function string) frame.Frame { return frame.Frame{Function: function, File: "/src/x.go", Line: 1} }
+	inlined := func(file string) frame.Frame {
+		return frame.Frame{Function: "example.com/app.F.Wrappers.func2", File: file, Line: 1}
+	}
 	std, kube, lib, own := f("net/http.(*T).F"), f("k8s.io/client-go/rest.F"), f("example.com/lib.F"), f("example.com/app.F")
 	tests := []struct {
 		name    string
@@ -77,6 +80,9 @@ func TestCulprit(t *testing.T) {
 		{"creator of main", []frame.Frame{std, lib}, own, own, frame.Main, true},
 		{"library", []frame.Frame{std, kube, lib}, std, lib, frame.Library, true},
 		{"creator of a library", []frame.Frame{std, kube}, lib, lib, frame.Library, true},
+		{"a literal of client-go in main", []frame.Frame{inlined("/go/pkg/mod/k8s.io/client-go@v0.35.0/transport/t.go"), own}, frame.Frame{}, own, frame.Main, true},
+		{"the same, trimmed", []frame.Frame{inlined("k8s.io/client-go@v0.35.0/transport/t.go"), own}, frame.Frame{}, own, frame.Main, true},
+		{"installed from the cache of modules", []frame.Frame{inlined("/go/pkg/mod/example.com/app@v1.0.0/x.go"), lib}, frame.Frame{}, inlined("/go/pkg/mod/example.com/app@v1.0.0/x.go"), frame.Main, true},
 		{"none", []frame.Frame{std, kube}, kube, frame.Frame{}, frame.Standard, false},
 		{"empty", nil, frame.Frame{}, frame.Frame{}, frame.Standard, false},
 	}
