@@ -36,6 +36,7 @@ type Container struct {
 	climb   Climb
 	lived   map[Object]uint16 // of the keys that are in the container and were live objects once: in how many reads they were not
 	losses  uint64            // of the index at the last read
+	evicts  bool              // keys have left it that were stale: it is emptied late, and not never
 }
 
 // Size gives a probe of a container's size. name is what reports call it, such as "podCache". size is called at each Read
@@ -64,9 +65,12 @@ func Size(name string, size func() int) *Container {
 //	})
 //
 // A key is stale when its object was once in a store of an informer, of whatever kind, and has been in none for
-// thirty reads. Ten stale keys are leaked for as long as they become more, and never fewer. Keys that were never seen in a
-// store say nothing, so a container of what no informer watches is judged by its size alone. A Read costs a hash for each
-// key, and makes [ObjectIndex.Refresh] read the stores of all kinds; the first 65,536 keys are followed.
+// thirty reads. The reading of the stale keys climbs while they become more, and never fewer, from ten on: see [Climb]. It does so
+// no more once stale keys have left the container, which then is emptied late: by its age or size, or by a janitor. Keys that were
+// never seen in a store say nothing, so a container of what no informer watches is judged by its size alone.
+//
+// A Read costs a hash for each key, and makes [ObjectIndex.Refresh] read the stores of all kinds; the first 65,536 keys are
+// followed.
 func Keys(name string, keys func(yield func(namespace, name string) bool)) *Container {
 	return &Container{name: snake(name), title: name, keys: keys}
 }
@@ -188,13 +192,29 @@ func (c *Container) follow(objects *ObjectIndex) (total, stale int) {
 			lived[key] = min(reads+1, staleReads)
 		}
 	}
-	for _, reads := range lived {
+	c.evicts = c.evicts || total <= maxKeys && hasEvicted(c.lived, keys)
+	c.lived, c.losses = lived, losses
+	return total, len(staleOf(lived))
+}
+
+// staleOf gives the keys whose objects have been gone for long.
+func staleOf(lived map[Object]uint16) map[Object]bool {
+	stale := map[Object]bool{}
+	for key, reads := range lived {
 		if reads == staleReads {
-			stale++
+			stale[key] = true
 		}
 	}
-	c.lived, c.losses = lived, losses
-	return total, stale
+	return stale
+}
+
+// hasEvicted reports whether a key that was stale is none of the keys any more.
+func hasEvicted(lived map[Object]uint16, keys []Object) bool {
+	stale := staleOf(lived)
+	for _, key := range keys {
+		delete(stale, key)
+	}
+	return len(stale) > 0
 }
 
 func isLive(live map[string]map[Object]bool, object Object) bool {
@@ -214,8 +234,8 @@ func (c *Container) staleKeys(dst []Reading, total, stale int) []Reading {
 	}
 	return append(dst, Reading{
 		Resource: "stale entries of " + c.title, Scope: c.scope, Count: float64(stale), Covariate: -1, Trap: "S2-01",
-		Leaked: stale >= staleLeaked && rises >= Repeating,
-		Reason: fmt.Sprintf("%d of the %d entries of %s are of objects that were deleted long ago", stale, total, c.title),
-		Advice: "delete an entry when its object is deleted: in the handler of the deletion, or when Get says not found",
+		Climbing: !c.evicts && stale >= staleLeaked && rises >= Climbing,
+		Reason:   fmt.Sprintf("%d of the %d entries of %s are of objects that were deleted long ago, and they become more", stale, total, c.title),
+		Advice:   "delete an entry when its object is deleted: in the handler of the deletion, or when Get says not found",
 	})
 }

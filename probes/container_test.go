@@ -79,60 +79,80 @@ func newKeysOf() keysOf {
 	return k
 }
 
-// read gives how many keys are stale after some reads, and whether they are leaked.
-func (k *keysOf) read(t *testing.T, times int) (stale int, leaked bool) {
+// read gives how many keys are stale after some reads, and whether they climb.
+func (k *keysOf) read(t *testing.T, times int) (stale int, climbing bool) {
 	t.Helper()
 	for range times {
 		k.objects.Refresh(time.Now())
-		stale, leaked = 0, false
+		stale, climbing = 0, false
 		for _, r := range k.probe.Read(t.Context(), nil) {
 			if r.Resource == "stale entries of byPod" {
-				stale, leaked = int(r.Count), r.Leaked
+				stale, climbing = int(r.Count), r.Climbing
 			}
 			if r.Scope != "app" {
 				t.Errorf("%s: scope %q, want app", r.Resource, r.Scope)
 			}
 		}
 	}
-	return stale, leaked
+	return stale, climbing
 }
 
 // TestKeys deletes objects whose keys stay in a container, or are deleted with them. No reconcile reads the kind.
 func TestKeys(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		evict bool
-		want  []bool
-	}{
-		{"keys stay", false, []bool{false, false, false, true, true}}, // how slowly they come takes two to tell
-		{"keys go", true, []bool{false, false, false, false, false}},
-	} {
+	const rounds, told = 14, 10 // how slowly they come takes two rises to tell
+	for _, evict := range []bool{false, true} {
 		k, store := newKeysOf(), storeOf{}
 		k.objects.AddStore("Pod", store.each)
-		for i := range 100 {
+		for i := range 10 * rounds {
 			store[strconv.Itoa(i)], k.keys[strconv.Itoa(i)] = true, true
 		}
 		k.read(t, 1)
-		for round, want := range tt.want {
+		for round := range rounds {
 			for i := range 5 {
 				name := strconv.Itoa(10*round + i)
 				delete(store, name)
-				if tt.evict {
+				if evict {
 					delete(k.keys, name)
 				}
 			}
-			if stale, leaked := k.read(t, staleAfter-1); stale >= 5*(round+1) {
-				t.Errorf("%s, round %d: %d stale (leaked %v) before their time", tt.name, round, stale, leaked)
+			if stale, _ := k.read(t, staleAfter-1); stale >= 5*(round+1) {
+				t.Errorf("evict %v, round %d: %d stale before their time", evict, round, stale)
 			}
-			stale, leaked := k.read(t, 1)
-			if leaked != want || (!tt.evict && stale != 5*(round+1)) {
-				t.Errorf("%s, round %d: %d stale, leaked %v, want leaked %v", tt.name, round, stale, leaked, want)
+			stale, climbing := k.read(t, 1)
+			if want := !evict && round >= told; climbing != want || (!evict && stale != 5*(round+1)) {
+				t.Errorf("evict %v, round %d: %d stale, climbing %v, want climbing %v", evict, round, stale, climbing, want)
 			}
 		}
 	}
 }
 
-// TestKeysThatStay has keys of many objects that go in a few steps, and then no more: what was kept is not a leak that
+// TestKeysThatAreSwept has keys of objects that are gone, of which a janitor takes away the oldest now and then.
+func TestKeysThatAreSwept(t *testing.T) {
+	const objects = 400
+	k, store := newKeysOf(), storeOf{}
+	k.objects.AddStore("Pod", store.each)
+	for i := range objects {
+		store[strconv.Itoa(i)], k.keys[strconv.Itoa(i)] = true, true
+	}
+	k.read(t, 1)
+	swept := 0
+	for i := range objects {
+		delete(store, strconv.Itoa(i))
+		if _, climbing := k.read(t, 1); climbing && swept > 0 {
+			t.Fatalf("after %d deletions and a sweep: climbing", i+1)
+		}
+		if i%100 == 99 {
+			for ; swept < i-60; swept++ {
+				delete(k.keys, strconv.Itoa(swept))
+			}
+		}
+	}
+	if stale, _ := k.read(t, 1); stale < staleAfter || swept == 0 {
+		t.Errorf("%d stale after %d were swept, want some of both", stale, swept)
+	}
+}
+
+// TestKeysThatStay has keys of many objects that go in some steps, and then no more: what was kept is not a leak that
 // goes on.
 func TestKeysThatStay(t *testing.T) {
 	k, store := newKeysOf(), storeOf{}
@@ -142,15 +162,15 @@ func TestKeysThatStay(t *testing.T) {
 	}
 	k.read(t, 1)
 	for i := range 60 {
-		if delete(store, strconv.Itoa(i)); i%6 == 0 {
+		if delete(store, strconv.Itoa(i)); i%4 == 0 {
 			k.read(t, 1)
 		}
 	}
-	if stale, leaked := k.read(t, staleAfter-1); stale < 50 || !leaked {
-		t.Errorf("while they become more: %d stale, leaked %v, want leaked", stale, leaked)
+	if stale, climbing := k.read(t, staleAfter-1); stale < 50 || !climbing {
+		t.Errorf("while they become more: %d stale, climbing %v, want climbing", stale, climbing)
 	}
-	if stale, leaked := k.read(t, staleAfter); stale != 60 || leaked {
-		t.Errorf("when they do not: %d stale, leaked %v, want 60, not leaked", stale, leaked)
+	if stale, climbing := k.read(t, staleAfter); stale != 60 || climbing {
+		t.Errorf("when they do not: %d stale, climbing %v, want 60, not climbing", stale, climbing)
 	}
 }
 
@@ -207,8 +227,8 @@ func TestKeysOfNobody(t *testing.T) {
 		k := newKeysOf()
 		fill(k.keys)
 		play(&k)
-		if stale, leaked := k.read(t, 3*staleAfter); stale != 0 || leaked {
-			t.Errorf("keys %s: %d stale, leaked %v, want none", name, stale, leaked)
+		if stale, climbing := k.read(t, 3*staleAfter); stale != 0 || climbing {
+			t.Errorf("keys %s: %d stale, climbing %v, want none", name, stale, climbing)
 		}
 	}
 	// One informer that stops does not hide what was known before.
