@@ -129,7 +129,7 @@ func (d *dials) readings(dst []Reading, main string, known map[string]bool) []Re
 	d.mu.Lock()
 	made := len(dst)
 	for scope, n := range d.made {
-		dst = append(dst, Reading{Resource: "connections made", Scope: scope, Count: float64(n), Covariate: -1, Shown: true})
+		dst = append(dst, Reading{Resource: "connections made", Scope: scope, Count: float64(n), Covariate: -1, Total: true, Shown: true})
 	}
 	var list []dialPlace
 	for key, p := range d.places {

@@ -78,7 +78,7 @@ type resources struct {
 func (r *resources) read() map[resourceKey]probes.Reading {
 	out := map[resourceKey]probes.Reading{}
 	for _, reading := range r.set.Read(context.Background(), nil) {
-		if reading.Total { // it does not come back
+		if reading.Total || reading.Shown { // it does not come back
 			continue
 		}
 		key := resourceKey{reading.Probe, reading.Resource, reading.Scope, reading.Culprit.Function, reading.Leaked}
