@@ -67,7 +67,7 @@ func Size(name string, size func() int) *Container {
 // A key is stale when its object was once in a store of an informer, of whatever kind, and has been in none for
 // thirty reads. The reading of the stale keys climbs while they become more, and never fewer, from ten on: see [Climb]. It does so
 // no more once stale keys have left the container, which then is emptied late: by its age or size, or by a janitor. Keys that were
-// never seen in a store say nothing, so a container of what no informer watches is judged by its size alone.
+// never seen in a store say nothing: without the stale ones, they are judged by how many they are, as by [Size].
 //
 // A Read costs a hash for each key, and makes [ObjectIndex.Refresh] read the stores of all kinds; the first 65,536 keys are
 // followed.
@@ -137,20 +137,22 @@ func (c *Container) Read(_ context.Context, dst []Reading) []Reading {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	if c.keys == nil {
-		return append(dst, c.sized(objects, c.size()))
+		return append(dst, c.sized(objects, c.size(), 0))
 	}
 	total, stale := c.follow(objects)
-	return c.staleKeys(append(dst, c.sized(objects, total)), total, stale)
+	return c.staleKeys(append(dst, c.sized(objects, total, stale)), total, stale)
 }
 
-// sized is the reading of the container's size.
-func (c *Container) sized(objects *ObjectIndex, n int) Reading {
+// sized is the reading of the container's size, of which the stale keys have one of their own: it is judged by the others.
+func (c *Container) sized(objects *ObjectIndex, n, stale int) Reading {
 	live, known := c.live(objects)
+	beyond := n-stale > 2*live+containerSlack
 	r := Reading{Resource: "entries of " + c.title, Scope: c.scope, Count: float64(n), Covariate: -1, Trap: "S2-01"}
 	if known {
 		r.Covariate = float64(live)
 	}
-	if r.Climbing = c.climb.Observe("size", n) >= Climbing && n > 2*live+containerSlack; r.Climbing {
+	r.Shown = c.keys != nil && !beyond
+	if r.Climbing = c.climb.Observe("size", n) >= Climbing && beyond; r.Climbing {
 		r.Reason = fmt.Sprintf("%s has %d entries and only ever grows, with %d live objects", c.title, n, live)
 		r.Advice = "delete an entry when its object is deleted, or bound the container"
 	}

@@ -126,6 +126,26 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestStaleKeysAreOneLeak has a container of hundreds of stale keys and no others to speak of: its size has nothing to add.
+func TestStaleKeysAreOneLeak(t *testing.T) {
+	const objects = 400
+	k, store := newKeysOf(), storeOf{}
+	k.objects.AddStore("Pod", store.each)
+	for i := range objects {
+		name := strconv.Itoa(i)
+		store[name], k.keys[name] = true, true
+		k.read(t, 1)
+		delete(store, name)
+	}
+	k.objects.Refresh(time.Now())
+	for _, r := range k.probe.Read(t.Context(), nil) {
+		stale := r.Resource == "stale entries of byPod"
+		if r.Climbing != stale || r.Shown == stale || r.Count < objects-2*staleAfter {
+			t.Errorf("%+v, want hundreds, and only the stale ones climb", r)
+		}
+	}
+}
+
 // TestKeysThatAreSwept has keys of objects that are gone, of which a janitor takes away the oldest now and then.
 func TestKeysThatAreSwept(t *testing.T) {
 	const objects = 400
