@@ -83,7 +83,7 @@ func matchPosition(b []byte, n *node) (*node, int) {
 			continue
 		}
 		end := bytes.IndexByte(b[k:], '\n')
-		if end < 0 {
+		if end < 0 || hasPlace(b[k:k+end]) {
 			return nil, 0
 		}
 		return n, k + end + 1
@@ -94,7 +94,7 @@ func matchPosition(b []byte, n *node) (*node, int) {
 // isAt reports whether text begins with the position of n, which must be known.
 func (n *node) isAt(text []byte) bool {
 	k := len(n.position)
-	return k > 0 && len(text) > k && string(text[:k]) == n.position && (text[k] == ' ' || text[k] == '\n')
+	return k > 0 && len(text) >= k && string(text[:k]) == n.position && (len(text) == k || text[k] == ' ' || text[k] == '\n')
 }
 
 // isLike reports whether two nodes differ in the position only.

@@ -59,10 +59,8 @@ func shortenTypeArguments(s string) string {
 // functionPart gives the name in "pkg.(*T).Method(0x1, {0x2, ...})" with the bracket that opens the arguments, which is
 // the first one that is not a receiver's. ok is false for other lines.
 func functionPart(line []byte) (part []byte, ok bool) {
-	if len(line) < 3 || line[len(line)-1] != ')' {
-		if line = bytes.TrimRight(line, " \t"); len(line) < 3 || line[len(line)-1] != ')' {
-			return nil, false
-		}
+	if !endsCall(line) {
+		return nil, false
 	}
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(line[i:], '(')
@@ -73,6 +71,14 @@ func functionPart(line []byte) (part []byte, ok bool) {
 			return line[:i+1], true
 		}
 	}
+}
+
+// endsCall reports whether a line ends with the bracket that closes the arguments of a function.
+func endsCall(line []byte) bool {
+	if len(line) < 3 || line[len(line)-1] != ')' {
+		line = bytes.TrimRight(line, " \t")
+	}
+	return len(line) >= 3 && line[len(line)-1] == ')'
 }
 
 // positionPart gives "/src/a b.go:12" of "\t/src/a b.go:12 +0x1b fp=0xc000 sp=0xc000 pc=0x4711".
@@ -86,6 +92,9 @@ func positionPart(line []byte) (part []byte, ok bool) {
 	}
 	return line[:end], true
 }
+
+// hasPlace reports whether what follows a position may have another one in it, which [positionPart] would take instead.
+func hasPlace(rest []byte) bool { return bytes.IndexByte(rest, ':') >= 0 }
 
 // splitPosition gives the file and line of "/src/a b.go:12".
 func splitPosition[text string | []byte](s text) (file text, line int) {

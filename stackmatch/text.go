@@ -90,7 +90,7 @@ func (p *textReader) content(line []byte, number int) bool {
 // call takes a line that names a function, or one of the other lines of a goroutine.
 func (p *textReader) call(line []byte, number int) bool {
 	if n := p.at.likely; n != nil && n.kind == callNode && !p.hasPending &&
-		len(line) > len(n.function) && string(line[:len(n.function)]) == n.function {
+		startsWith(line, n.function) && endsCall(line) {
 		p.hasPending, p.pending, p.predicted, p.pendingLine = true, callNode, n, number
 		return true
 	}
@@ -158,8 +158,7 @@ func (p *textReader) expect(kind nodeKind, function []byte, number int) {
 // position takes the line with file and line that follows a function.
 func (p *textReader) position(line []byte) bool {
 	if n := p.predicted; n != nil {
-		if k := len(n.position); k > 0 && len(line) > k && string(line[1:1+k]) == n.position &&
-			(len(line) == k+1 || line[k+1] == ' ') {
+		if at := line[1:]; n.isAt(at) && !hasPlace(at[len(n.position):]) {
 			p.at.likely = n
 			p.hasPending, p.at = false, n
 			return true

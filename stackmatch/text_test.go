@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -162,5 +163,43 @@ func TestTruncated(t *testing.T) {
 		if d.Truncated != want || d.Total != 2 {
 			t.Errorf("cut after %q: truncated %v, want %v; %d goroutines, want 2", text[first:], d.Truncated, want, d.Total)
 		}
+	}
+}
+
+// TestGarbledLines checks that how a damaged line is read depends neither on what was read before nor on how the input
+// comes: the lines of stacks seen before have a shorter way, which must not take more for a frame than the other does.
+func TestGarbledLines(t *testing.T) {
+	const known = "goroutine 6 [select]:\nmain.f(0x1)\n\t/src/a.go:10 +0x1b\nmain.g(0x1)\n\t/src/b.go:20 +0x1\ncreated by main.h in goroutine 1\n\t/src/c.go:30 +0x1\n\n"
+	other := strings.NewReplacer("goroutine 6", "goroutine 7", ":10", ":11", ":30", ":31").Replace(known)
+	lines := []struct{ name, from, to string }{
+		{"a colon behind the position of a frame", "a.go:10 +0x1b", "a.go:10 +0x1b: x"},
+		{"two positions", "a.go:10 +0x1b", "a.go:10 /src/z.go:5 +0x1b"},
+		{"a colon behind the creator's position", "c.go:30 +0x1", "c.go:30 +0x1 in: x"},
+		{"arguments that do not end", "main.g(0x1)", "main.g(0x1"},
+		{"text behind the arguments", "main.g(0x1)", "main.g(0x1) x"},
+		{"spaces behind the arguments", "main.g(0x1)", "main.g(0x1) \t"},
+		{"two creators", "in goroutine 1", "in goroutine 1 in goroutine 2"},
+		{"a line number that goes on", "b.go:20", "b.go:201"},
+		{"carriage returns", " +0x1b\n", " +0x1b\r\n"},
+	}
+	for _, line := range lines {
+		t.Run(line.name, func(t *testing.T) {
+			garbled := strings.NewReplacer("goroutine 6", "goroutine 8", line.from, line.to).Replace(known)
+			alone := read(t, garbled).Goroutines[0]
+			for _, before := range []string{known, known + other, other + known} {
+				input := before + garbled
+				slow, err := stackmatch.Read(iotest.OneByteReader(strings.NewReader(input)), stackmatch.ReadOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for how, d := range map[string]*stackmatch.Dump{"at once": read(t, input), "byte by byte": slow} {
+					got := d.Goroutines[len(d.Goroutines)-1]
+					got.Line = alone.Line
+					if diff := cmp.Diff(alone, got); diff != "" {
+						t.Errorf("%s, behind stacks like it (-alone +got):\n%s", how, diff)
+					}
+				}
+			}
+		})
 	}
 }
