@@ -113,6 +113,7 @@ func (d *Detector) collect(signals map[string]*signal, s signal) {
 		weak, *have = *have, s
 	}
 	have.settled, have.parts = max(have.settled, weak.settled), append(have.parts, weak.parts...)
+	have.owned += weak.owned
 	if weak.level == have.level && weak.count > have.count { // equally sure: the larger count holds the smaller one's goroutines
 		have.count, have.young = weak.count, weak.young
 	}

@@ -163,7 +163,7 @@ func ownerByAccount(signals map[string]*signal, part *signal) (owner *signal) {
 		if s.rule != ruleAccounting || s.category != probe || !hasAnyPrefix(s.resource, resources) || !s.mayOwn(part) {
 			continue
 		}
-		total += int(s.count)
+		total += s.owned
 		if owner == nil || s.stronger(owner) {
 			owner = s
 		}

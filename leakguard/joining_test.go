@@ -81,6 +81,32 @@ func TestBoundedWatchesAreListed(t *testing.T) {
 	}
 }
 
+// TestWatchesThatAreNotKnownToBeLostYet has a server that ends its watches late, and streams that were busy: the goroutines of all
+// of them are there long before the account is sure of most.
+func TestWatchesThatAreNotKnownToBeLostYet(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		w := newWorld(t)
+		seen, opened := map[string]leakguard.State{}, 0
+		w.run(8*time.Minute, func(s int) {
+			w.part("app", w.reconcile(s%20), receive)
+			opened++
+			lost, late := watches(max(1, opened/20), "watches left open"), watches(min(opened, 10), "watches left open until they time out")
+			lost.Leaked, late.Bounded = true, true
+			if known {
+				lost.InAll = float64(max(0, opened-10))
+			}
+			w.readings = []probes.Reading{late, lost}
+			for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
+				seen[f.Culprit.Function] = f.State
+			}
+		})
+		if got := seen[receive] == leakguard.StateFiring; got == known || seen[opener] != leakguard.StateFiring {
+			t.Errorf("known %t: pending or firing were %v, want the watches, and their goroutines only if they are more", known, seen)
+		}
+	}
+}
+
 // TestAnotherLeakOfTheSameParts leaks three times as many watches as are accounted for.
 func TestAnotherLeakOfTheSameParts(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ func (acc *account) note(r *probes.Reading, now time.Time) {
 
 func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 	s := signal{
-		rule: ruleAccounting, category: r.Probe, resource: r.Resource, settled: int(r.Count - acc.firstCount), bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
+		rule: ruleAccounting, category: r.Probe, resource: r.Resource, settled: int(r.Count - acc.firstCount), owned: int(max(r.Count, r.InAll)), bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
 		culprit: r.Culprit, count: int64(r.Count), since: acc.first, reason: r.Reason, advice: r.Advice, trap: r.Trap, stack: r.Stack,
 	}
 	fires := false

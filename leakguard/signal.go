@@ -39,6 +39,7 @@ type signal struct {
 	root     string // the function that the goroutines were started for; empty for signals that are not about goroutines
 	settled  int    // how many goroutines are past the grace; for what a probe counts, by how many it has risen
 	resource string // what a probe counts; empty for signals that are not its
+	owned    int    // of what a probe counts, how many there are in all at its place, lost or not: what serves them is explained
 	bounded  bool   // known to end by itself
 	parts    [][]frame.Frame
 }

@@ -29,8 +29,12 @@ func (l *Ledger) boundedReading(g *group) Reading {
 	for i := range g.bounded {
 		oldest, ends = max(oldest, g.bounded[i].age), max(ends, g.bounded[i].ends)
 	}
+	inAll := len(g.bounded)
+	if !g.claimed {
+		inAll = g.all // else the reading of the overdue ones has the others
+	}
 	return Reading{
-		Resource: kind.Resource + " left open until they time out", Scope: g.key.scope, Count: float64(len(g.bounded)),
+		Resource: kind.Resource + " left open until they time out", Scope: g.key.scope, Count: float64(len(g.bounded)), InAll: float64(inAll),
 		Covariate: l.live(g.key.scope), Bounded: true, Trap: kind.Trap, Advice: kind.Advice,
 		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.Options().MainModule),
 		Reason: fmt.Sprintf("%d %s were not %s by the work that opened them, which has ended, the oldest %v ago; the server ends each after %v, and %d more have ended: "+

@@ -71,6 +71,7 @@ type group struct {
 	all     int
 	overdue []entryView
 	bounded []entryView
+	claimed bool // there is a reading that says that the overdue ones leak, or may
 	sample  entryView
 }
 
@@ -116,7 +117,9 @@ func (l *Ledger) read(_ context.Context, dst []Reading, also func(*entryView)) [
 // overdueReadings gives the largest groups with overdue entries.
 func (l *Ledger) overdueReadings(dst []Reading, groups map[groupKey]*group) []Reading {
 	for _, g := range largest(groups, func(g *group) int { return len(g.overdue) }) {
-		dst = append(dst, l.reading(g))
+		r := l.reading(g)
+		g.claimed = r.Leaked || r.Climbing
+		dst = append(dst, r)
 	}
 	l.climb.EndRound()
 	return dst
@@ -250,7 +253,7 @@ func (l *Ledger) live(scope string) float64 {
 func (l *Ledger) reading(g *group) Reading {
 	kind := g.sample.kind
 	r := Reading{
-		Resource: kind.Resource + " left open", Scope: g.key.scope, Count: float64(len(g.overdue)),
+		Resource: kind.Resource + " left open", Scope: g.key.scope, Count: float64(len(g.overdue)), InAll: float64(g.all - len(g.bounded)),
 		Covariate: l.live(g.key.scope), Trap: kind.Trap, Advice: kind.Advice,
 		Stack: g.sample.site.Frames(), Culprit: g.sample.site.Culprit(l.Options().MainModule),
 	}

@@ -25,6 +25,9 @@ type Reading struct {
 	Scope string
 	// Count is how many there are.
 	Count float64
+	// InAll is how many are open that were made at the same place, which can be more than Count, as not all of them may be known to
+	// be lost yet. What serves them, such as the goroutines of watches, is explained by this reading. Zero means Count.
+	InAll float64
 	// Covariate is the number of things that explain Count, such as live objects; negative when there is none.
 	Covariate float64
 	// Leaked is set by a probe that keeps exact accounts: each unit is already known to be lost. Then no trend is needed. A

@@ -62,6 +62,50 @@ func TestWatchThatTimesOut(t *testing.T) {
 	}
 }
 
+// TestWatchesAtOnePlaceInAll opens three watches that the server never ends, one that is closed after 50 seconds, and two that
+// the server still has to end. Until an open one is three times as old as the closed one it counts as neither lost nor about to end.
+func TestWatchesAtOnePlaceInAll(t *testing.T) {
+	for at, want := range map[time.Duration][]string{
+		78 * time.Second:  {"watches left open until they time out: 5 of 5 in all"},
+		100 * time.Second: {"watches left open until they time out: 2 of 5 in all"},
+		151 * time.Second: {"watches left open: 3 of 3 in all", "watches left open until they time out: 2 of 2 in all"},
+	} {
+		t.Run(at.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				scopes := probes.NewScopes()
+				transport := probes.NewTransport(probes.LedgerOptions{Scopes: scopes})
+				rt := transport.Wrap(roundTripFunc(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&stream{})}, nil
+				}))
+				for _, step := range []struct {
+					n    int
+					wait time.Duration
+				}{{4, time.Second}, {0, at - 2*time.Second}, {2, time.Second}} {
+					for i := range step.n {
+						scopes.Scope("app").Do(t.Context(), func(ctx context.Context) {
+							body := roundTrip(t, ctx, rt, "https://host"+watchAll+"&timeoutSeconds=60").Body
+							if step.n == 4 && i == 0 {
+								time.AfterFunc(50*time.Second, func() { _ = body.Close() })
+							}
+						})
+					}
+					time.Sleep(step.wait)
+					transport.Read(t.Context(), nil)
+				}
+				var got []string
+				for _, r := range transport.Read(t.Context(), nil) {
+					if r.Leaked || r.Bounded {
+						got = append(got, fmt.Sprintf("%s: %v of %v in all", r.Resource, r.Count, r.InAll))
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("readings (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // stream has nothing to read yet.
 type stream struct{}
 

@@ -113,8 +113,6 @@ func cleanUnreadWatch(ctx context.Context, c dynamic.Interface, object Object) e
 func endedWatch() Trap {
 	return Trap{
 		Name: "watch-ended", Row: "S1-03e", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Parts: watchParts(),
-		// Its goroutines are known before enough of the watches are, of which the server has yet to end the last ones.
-		Also:    []string{"k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive"},
 		Title:   "a watch with an event that nobody reads, ended by the server a second later: its goroutine stays",
 		Culprit: siteOf(leakEndedWatch, ""),
 		Leak:    watching(nil, leakEndedWatch),
