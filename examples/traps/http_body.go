@@ -38,13 +38,18 @@ func withAPI(get func(ctx context.Context, c *http.Client, url string) error) St
 // connParts are the descriptors of a connection.
 func connParts() []string { return []string{"open files", "open files: socket"} }
 
+// connHalves are the goroutines of a connection of HTTP/1.1.
+func connHalves() []string {
+	return []string{"net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop"}
+}
+
 // ownClientBody is the same with an HTTP client of the operator's own, which leakguard does not see.
 func ownClientBody() Trap {
 	return Trap{
 		Name: "own-client-body", Row: "S1-05b", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController,
 		Rules:   []string{"growth"},
 		Title:   "the same with an http.Client that was not made of the manager's configuration",
-		Culprit: Site{Function: "net/http.(*persistConn).writeLoop"}, Also: connParts(),
+		Culprit: Site{Function: "net/http.(*persistConn).writeLoop"}, Also: connParts(), Parts: connHalves(),
 		Leak: withServer(leakHTTPBody),
 		Twin: withServer(cleanHTTPBody),
 	}
@@ -114,7 +119,7 @@ func ownTransport() Trap {
 		Name: "own-transport", Row: "S2-13d", Expect: ExpectAlarm, Grows: Counted, Controller: LeakyController,
 		Rules:   []string{"growth"},
 		Title:   "Reconcile makes an http.Transport of its own and leaves its idle connection behind: two goroutines and a descriptor each",
-		Culprit: Site{Function: "net/http.(*persistConn).writeLoop"}, Also: connParts(),
+		Culprit: Site{Function: "net/http.(*persistConn).writeLoop"}, Also: connParts(), Parts: connHalves(),
 		Leak: withServer(leakOwnTransport),
 		Twin: withServer(cleanOwnTransport),
 	}

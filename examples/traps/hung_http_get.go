@@ -14,7 +14,7 @@ func hungHTTPGet() Trap {
 	return Trap{
 		Name: "hung-http-get", Row: "S1-05", Expect: ExpectAlarm, Grows: Goroutines, Controller: LeakyController,
 		Title:   "a goroutine started in Reconcile calls http.Get, without a timeout, on a server that hangs",
-		Culprit: siteOf(getWithoutTimeout, ""), Also: connParts(),
+		Culprit: siteOf(getWithoutTimeout, ""), Also: connParts(), Parts: connHalves(),
 		Leak: hung(getWithoutTimeout),
 		Twin: hung(getWithTimeout),
 	}

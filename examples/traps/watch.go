@@ -76,7 +76,7 @@ func cleanIdleWatch(ctx context.Context, c dynamic.Interface, object Object) err
 func http1Watch() Trap {
 	oldProtocol := func(c *rest.Config) { c.NextProtos = []string{"http/1.1"} }
 	return Trap{
-		Name: "watch-http1", Row: "S1-03d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: connParts(), Parts: watchParts(),
+		Name: "watch-http1", Row: "S1-03d", Expect: ExpectAlarm, NeedsAPI: true, Grows: Counted, Controller: LeakyController, Also: connParts(), Parts: append(watchParts(), connHalves()...),
 		Title:   "the same over HTTP/1.1: a connection, three goroutines and a descriptor for each watch",
 		Culprit: siteOf(leakIdleWatch, ""),
 		Leak:    watching(oldProtocol, leakIdleWatch),
