@@ -42,7 +42,7 @@ func leavesNothing(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		eventually(t, "nothing is left running", func() bool { return goleak.Find(before) == nil })
+		eventually(t, "nothing is left running", func() bool { return goleak.Find(before, strandedQueue()) == nil })
 	})
 }
 

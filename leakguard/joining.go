@@ -150,9 +150,9 @@ func (d *Detector) retire(name string, now time.Time) {
 	}
 }
 
-// ownerByAccount finds the account of a probe that a part belongs to. It explains the parts of all that is open at its place, also
-// of what is not known to be lost yet. Not every account knows its controller, nor does a connection that was opened while the labels
-// were taken off.
+// ownerByAccount finds the account of a probe that a part belongs to. It explains the parts of all that is open at its place,
+// also of what is not known to be lost yet. Not every account knows its controller, nor does a connection that was opened
+// while the labels were taken off.
 func ownerByAccount(signals map[string]*signal, part *signal) (owner *signal) {
 	total := 0
 	root := part.root

@@ -83,7 +83,7 @@ func TestWatchesAtOnePlaceInAll(t *testing.T) {
 				}{{4, time.Second}, {0, at - 2*time.Second}, {2, time.Second}} {
 					for i := range step.n {
 						scopes.Scope("app").Do(t.Context(), func(ctx context.Context) {
-							body := roundTrip(t, ctx, rt, "https://host"+watchAll+"&timeoutSeconds=60").Body
+							body := roundTrip(t, ctx, rt, "https://host"+watchAll+"&timeoutSeconds=60").Body //nolint:bodyclose // left open on purpose
 							if step.n == 4 && i == 0 {
 								time.AfterFunc(50*time.Second, func() { _ = body.Close() })
 							}
