@@ -30,6 +30,7 @@ func TestHandler(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
+	srv.Close() // which waits until the handler has returned: the answer came before that
 	if open := scopes.InFlight(nil); len(open) != 0 {
 		t.Errorf("in flight after the request: %v", open)
 	}
