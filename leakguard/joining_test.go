@@ -91,10 +91,10 @@ func TestWatchesThatAreNotKnownToBeLostYet(t *testing.T) {
 		w.run(8*time.Minute, func(s int) {
 			w.part("app", w.reconcile(s%20), receive)
 			opened++
-			lost, late := watches(max(1, opened/20), "watches left open"), watches(min(opened, 10), "watches left open until they time out")
+			lost, late := watches(max(1, opened/20), "watches left open"), watches(opened/2, "watches left open until they time out")
 			lost.Leaked, late.Bounded = true, true
 			if known {
-				lost.InAll = float64(max(0, opened-10))
+				lost.InAll = float64(opened - opened/2)
 			}
 			w.readings = []probes.Reading{late, lost}
 			for _, f := range w.in(leakguard.StatePending, leakguard.StateFiring) {
