@@ -24,7 +24,7 @@
 //     minute and more, of which few ever ended;
 //   - object-gone: goroutines whose reconcile's object was deleted, three of them for five minutes and longer than any that ended;
 //   - growth: a place whose number of goroutines rises and whose survivors do not end, not explained by live objects, decided
-//     by one full dump: creators gone or one with many, no live children, waited for long;
+//     by full dumps: the same goroutines from dump to dump, creators gone or one with many, no live children, waited for long;
 //   - accounting: what a probe knows to be lost, at the second scan;
 //   - in-flight: a reconcile that has not returned for twenty minutes and three times as long as any before;
 //   - lock-wait: the same goroutines in a lock for minutes; waits-forever: select without cases, born again and again;
@@ -43,8 +43,8 @@
 //
 // A tick costs what the bare goroutine profile costs and a few percent, see BenchmarkTick; sampling stays below one percent of
 // one core, or the interval grows. The periodic path never stops the world for longer than that profile does, some tens of
-// microseconds. A full dump stops it for milliseconds, is taken to decide a finding only, and not when it would take longer than
-// [Budget].Pause. Every table is bounded; what finds no room is counted.
+// microseconds. A full dump stops it for milliseconds, is taken to decide a finding only, once a minute at first and each five
+// minutes later, and not when it would take longer than [Budget].Pause. Every table is bounded; what finds no room is counted.
 //
 // # Concurrency
 //
@@ -60,5 +60,6 @@
 // them, without a controller's name, and a callback that ends at once shows only in how many goroutines are created. One
 // leaked goroutine held by a global, a leak with a bound and rare bursts look like a lazy singleton, a cache or a pool: they
 // are listed. An endless ramp of idle sessions, a pool that keeps growing and a table that fills slowly look like a leak and
-// may be called a likely one.
+// may be called a likely one; so may goroutines that are ever more for five minutes before the first of them ends, until they
+// have ended.
 package leakguard

@@ -33,6 +33,7 @@ type growthPlace struct {
 	baseline int // of the first tick; for a place that appeared later 0
 	layers   []layer
 	endings  endings
+	roster   roster
 	decision decision
 
 	// this tick
@@ -63,7 +64,7 @@ func (t *growthTable) observe(ev *Evidence) {
 	objects := ev.explaining()
 	for key, p := range t.places {
 		p.settle(ev.At, objects, t)
-		if p.count == 0 && p.endings.empty(ev.At, t.timing.memory) {
+		if p.count == 0 && p.endings.empty(ev.At, t.timing.memory) && p.roster.ended.empty(ev.At, t.timing.memory) {
 			delete(t.places, key)
 		}
 	}
@@ -147,6 +148,7 @@ func (p *growthPlace) shrink(now time.Time, n int, t timing) {
 type growthCensus struct {
 	born, aged, cohorts int // goroutines since the baseline; the survivors of them, and in how many cohorts they came
 	oldest, newest      time.Time
+	followed            int // of the born, those since dumps follow the place
 	agedEnded           int
 	objectsGrown        int // how many more objects live and requests wait than when the oldest was born
 }
@@ -154,9 +156,15 @@ type growthCensus struct {
 func (p *growthPlace) census(now time.Time, objects int, t timing) growthCensus {
 	var c growthCensus
 	p.endings.forget(now, t.memory)
-	_, c.agedEnded = p.endings.counts()
+	p.roster.ended.forget(now, t.memory)
+	_, counted := p.endings.counts()
+	_, known := p.roster.ended.counts()
+	c.agedEnded = max(counted, known)
 	for _, l := range p.layers {
 		c.born += int(l.count)
+		if !p.roster.since.IsZero() && l.born().After(p.roster.since) {
+			c.followed += int(l.count)
+		}
 		if now.Sub(l.born()) >= t.aged {
 			c.aged += int(l.count)
 			c.cohorts++
@@ -167,6 +175,29 @@ func (p *growthPlace) census(now time.Time, objects int, t timing) growthCensus 
 		c.objectsGrown = objects - int(p.layers[0].objects)
 	}
 	return c
+}
+
+// identify lets a full dump say which goroutines were there at the dump before. When those that should have been were not, all are
+// taken for born now.
+func (p *growthPlace) identify(x *dumpIndex, now time.Time, t timing) {
+	stayed, before := p.roster.see(x, p, now, t)
+	if before.IsZero() {
+		return
+	}
+	born, claimed := 0, 0
+	for _, l := range p.layers {
+		born += int(l.count)
+		if cohortOf(l.born(), t.cohort) < cohortOf(before, t.cohort) { // a layer takes in more until its cohort is over
+			claimed += int(l.count)
+		}
+	}
+	if float64(claimed-stayed) <= maxEnded*float64(claimed) {
+		return
+	}
+	p.roster.refute(now, t)
+	all := p.layers[len(p.layers)-1]
+	all.at, all.count = now.UnixNano(), int32(born) //nolint:gosec // a process has fewer goroutines than that
+	p.layers = append(p.layers[:0], all)
 }
 
 // growing reports whether the place still bears goroutines: lately, or no longer ago than three times its usual gap.

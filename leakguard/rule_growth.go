@@ -2,6 +2,7 @@ package leakguard
 
 import (
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -9,7 +10,8 @@ import (
 // number of live objects does not explain it.
 const ruleGrowth = "growth"
 
-// level judges the place without a dump; 0 is nothing to say. levelFiring means that a dump may decide.
+// level judges the place without a dump; 0 is nothing to say. levelListed is not worth a line yet, but dumps begin to
+// follow the place, for levelPending wants to know that its goroutines stay, and levelFiring that dumps have decided.
 func (p *growthPlace) level(c *growthCensus, now time.Time, t timing) level {
 	if c.explained() || !c.growing(now, len(p.layers), t) || float64(c.agedEnded) > maxEnded*float64(c.aged+c.agedEnded) {
 		return 0
@@ -19,41 +21,62 @@ func (p *growthPlace) level(c *growthCensus, now time.Time, t timing) level {
 		return levelFiring
 	case c.aged >= enough/2 && c.cohorts >= enough/2:
 		return levelPending
+	case c.aged >= pendingSpans && c.cohorts >= pendingSpans:
+		return levelListed
 	}
 	return 0
 }
 
 // judgeGrowth gives the growth rule's signals and reports whether a dump is wanted to decide one.
 func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump bool) {
-	var index *dumpIndex
 	objects := ev.explaining()
+	index := sync.OnceValue(func() *dumpIndex { return indexDump(ev.Dump) })
 	for _, p := range table.places {
 		if p.sample == nil || len(p.layers) == 0 {
 			continue
 		}
 		c := p.census(ev.At, objects, table.timing)
 		l := p.level(&c, ev.At, table.timing)
-		if l == 0 {
-			p.keepAlive(table, &c, ev.At, emit)
+		if l == 0 && !p.decision.leak { // what was said is followed on, to be taken back if it must
+			p.roster.rest()
+			p.decision = decision{}
 			continue
 		}
-		if l == levelFiring {
-			if ev.Dump != nil {
-				if index == nil {
-					index = indexDump(ev.Dump)
-				}
-				p.decision = index.decide(p.root, ev.At.Sub(c.oldest))
-				p.decision.at = ev.At
-			}
-			p.decision.refused = ev.DumpRefused
-			wantDump = wantDump || !p.decision.fresh(ev.At, table.timing)
-			l = p.decided(&c, ev.At, table.timing)
+		if ev.Dump != nil {
+			c, l = p.ask(index(), objects, ev.At, table.timing)
 		}
-		s := p.signal(table.main, &c, l, ev.At)
-		emit(s)
+		p.decision.refused = ev.DumpRefused
+		wantDump = wantDump || p.wantsDump(l, ev.At, table.timing)
+		switch {
+		case l == levelFiring:
+			emit(p.signal(table.main, &c, p.decided(&c, ev.At, table.timing), ev.At))
+		case l == levelPending && p.confirmed():
+			emit(p.signal(table.main, &c, levelPending, ev.At))
+		default:
+			p.keepAlive(table, &c, ev.At, emit)
+		}
 	}
 	return wantDump
 }
+
+// ask lets a full dump decide, and judges the place anew.
+func (p *growthPlace) ask(x *dumpIndex, objects int, now time.Time, t timing) (c growthCensus, l level) {
+	p.identify(x, now, t)
+	c = p.census(now, objects, t)
+	if l = p.level(&c, now, t); l == levelFiring {
+		p.decision = x.decide(p.root, now.Sub(c.oldest))
+		p.decision.at = now
+	}
+	return c, l
+}
+
+// wantsDump reports whether another dump is due.
+func (p *growthPlace) wantsDump(l level, now time.Time, t timing) bool {
+	return p.roster.due(now, t) || l == levelFiring && !p.decision.fresh(now, t)
+}
+
+// confirmed reports whether dumps have said of the place what they can.
+func (p *growthPlace) confirmed() bool { return p.roster.compared() || p.decision.refused }
 
 // decided is the level of a place that has all that a leak has in the cheap profile.
 func (p *growthPlace) decided(c *growthCensus, now time.Time, t timing) level {
@@ -61,22 +84,22 @@ func (p *growthPlace) decided(c *growthCensus, now time.Time, t timing) level {
 	switch {
 	case c.aged >= pile && c.cohorts >= enough:
 		return levelFiring // so many need no dump
-	case d.fresh(now, t) && !d.leak:
+	case d.refused && !d.fresh(now, t):
 		return levelListed
-	case d.fresh(now, t) && d.running && c.aged < enoughRunning:
+	case !d.fresh(now, t):
 		return levelPending
-	case d.fresh(now, t):
-		return levelFiring
-	case d.refused:
+	case !d.leak:
 		return levelListed
+	case d.running && c.aged < enoughRunning, !p.roster.blind && c.followed < enough:
+		return levelPending
 	}
-	return levelPending
+	return levelFiring
 }
 
-// keepAlive says that a place whose growth has been reported still holds at least half of it. Without a finding it has
-// no effect: a listed growth is not worth a line.
+// keepAlive says that a place whose growth has been reported still holds at least half of it, unless as many as it holds were
+// seen to end. Without a finding it has no effect: a listed growth is not worth a line.
 func (p *growthPlace) keepAlive(table *growthTable, c *growthCensus, now time.Time, emit func(signal)) {
-	if !p.decision.leak || c.aged < enough/2 {
+	if _, ended := p.roster.ended.counts(); !p.decision.leak || c.aged < enough/2 || ended >= c.aged {
 		p.decision = decision{}
 		return
 	}

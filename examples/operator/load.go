@@ -71,7 +71,7 @@ func (l *load) Start(ctx context.Context) error {
 		defer group.Wait()
 		group.Go(func() { l.bulk.run(ctx, l.run) })
 	}
-	scale, roll, churn := time.NewTicker(scaleEvery), time.NewTicker(rollEvery), time.NewTicker(churnEvery)
+	scale, roll, churn := time.NewTicker(scaleEvery), time.NewTimer(rollEvery), time.NewTicker(churnEvery)
 	defer scale.Stop()
 	defer roll.Stop()
 	defer churn.Stop()
@@ -82,6 +82,7 @@ func (l *load) Start(ctx context.Context) error {
 		case <-scale.C:
 			l.patch(ctx, fmt.Sprintf(`{"spec":{"replicas":%d}}`, mathrand.IntN(100)))
 		case <-roll.C:
+			roll.Reset(rollEvery*3/4 + mathrand.N(rollEvery/2)) // or samples would keep step with it
 			l.patch(ctx, fmt.Sprintf(`{"spec":{"image":"registry.example/web:%d"}}`, mathrand.Int32()))
 		case <-churn.C:
 			l.remove(ctx)
