@@ -34,6 +34,13 @@ func (l *turnover) step(w *world) {
 	}
 }
 
+// fill starts goroutines that have lived for a while.
+func (l *turnover) fill(w *world, n int) {
+	for range n {
+		l.ends[w.start(l.controller, probes.SpanID{}, l.function)] = w.now.Add(time.Duration(l.random.Int64N(int64(l.life))))
+	}
+}
+
 // births is a random number after Poisson.
 func (l *turnover) births() (n int) {
 	limit := math.Exp(-l.alive / l.life.Seconds())
@@ -114,19 +121,67 @@ func TestBurstsSeenLaterAndLater(t *testing.T) {
 	}
 }
 
-// TestAlarmThatIsTakenBack ramps up goroutines that live longer than it takes to call them a leak.
+// TestFleetThatChanges has goroutines of which two begin and an old one ends, time and again: their number only rises.
+func TestFleetThatChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 100 {
+		w.start("", probes.SpanID{}, "session")
+	}
+	w.run(time.Hour, func(s int) {
+		if s%30 != 9 {
+			return
+		}
+		oldest := w.living[0]
+		w.end(func(g *fake) bool { return g == oldest })
+		w.start("", probes.SpanID{}, "session")
+		w.start("", probes.SpanID{}, "session")
+		if got := w.in(leakguard.StateFiring); len(got) > 0 {
+			t.Fatalf("after %d s: %s: %s", s, got[0].String(), got[0].Reason)
+		}
+	})
+}
+
+// TestRampThatEnds starts ever more goroutines, each of which lives for five minutes: there are fifteen in the end.
+func TestRampThatEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(time.Hour, func(s int) {
+		w.end(func(g *fake) bool { return w.now.Sub(g.born) >= 5*time.Minute })
+		if s%20 == 0 {
+			w.start("", probes.SpanID{}, "session")
+		}
+		if got := w.in(leakguard.StateFiring); len(got) > 0 {
+			t.Fatalf("after %d s: %s: %s", s, got[0].String(), got[0].Reason)
+		}
+	})
+}
+
+// TestAlarmThatIsTakenBack ramps up goroutines that live longer than it takes to call them a leak, with and without others that
+// stay.
 func TestAlarmThatIsTakenBack(t *testing.T) {
 	t.Parallel()
-	w, load, fired := newWorld(t), newTurnover(1, 10*time.Minute, 100), false
-	w.run(time.Hour, func(int) {
-		load.step(w)
-		fired = fired || len(w.in(leakguard.StateFiring)) > 0
-	})
-	if !fired {
-		t.Error("never fired: the test shows nothing")
-	}
-	if got := w.in(leakguard.StateResolved); len(got) != 1 {
-		t.Errorf("got %v, want one resolved finding", w.last)
+	for _, others := range []int{0, 100} {
+		t.Run(fmt.Sprint(others), func(t *testing.T) {
+			t.Parallel()
+			w, load := newWorld(t), newTurnover(1, 10*time.Minute, 100)
+			for range others {
+				w.start(load.controller, probes.SpanID{}, load.function)
+			}
+			said := map[leakguard.State]bool{}
+			w.run(90*time.Minute, func(int) {
+				load.step(w)
+				for _, f := range w.last {
+					said[f.State] = true
+				}
+			})
+			if !said[leakguard.StateFiring] {
+				t.Error("never fired: the test shows nothing")
+			}
+			if got := w.in(leakguard.StateFiring); !said[leakguard.StateResolved] || len(got) > 0 {
+				t.Errorf("got %v and %v, want a finding that is resolved", got, said)
+			}
+		})
 	}
 }
 
@@ -134,9 +189,7 @@ func TestAlarmThatIsTakenBack(t *testing.T) {
 func TestRootOfSeveralPlaces(t *testing.T) {
 	t.Parallel()
 	w, load := newWorld(t), newTurnover(1, 90*time.Second, 60)
-	for range 60 { // all along, so that they are no growth
-		load.ends[w.start(load.controller, probes.SpanID{}, load.function)] = w.now.Add(time.Duration(load.random.Int64N(int64(load.life))))
-	}
+	load.fill(w, 60) // all along, so that they are no growth
 	w.run(15*time.Minute, func(s int) {
 		load.step(w)
 		if s%10 == 0 {
@@ -148,17 +201,24 @@ func TestRootOfSeveralPlaces(t *testing.T) {
 	}
 }
 
-// TestLeakBesideThousands has more goroutines at one place than are followed.
-func TestLeakBesideThousands(t *testing.T) {
+// TestLeakOfThousands has more goroutines at one place than are followed: those that were there before, or those that leak.
+func TestLeakOfThousands(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	for range 3000 {
-		w.start("", probes.SpanID{}, "leak")
+	for _, tt := range []struct{ before, each int }{{3000, 1}, {0, 200}} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for range tt.before {
+				w.start("", probes.SpanID{}, "leak")
+			}
+			w.run(10*time.Minute, func(s int) {
+				for range tt.each {
+					if s%10 == 0 {
+						w.start("", probes.SpanID{}, "leak")
+					}
+				}
+			})
+			w.wantFiring("growth")
+		})
 	}
-	w.run(10*time.Minute, func(s int) {
-		if s%10 == 0 {
-			w.start("", probes.SpanID{}, "leak")
-		}
-	})
-	w.wantFiring("growth")
 }
