@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -80,6 +81,29 @@ func TestLoadThatTurnsOver(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSteadyLoad has as many goroutines all along as there are by chance, each alive for five minutes.
+func TestSteadyLoad(t *testing.T) {
+	t.Parallel()
+	pending := 0
+	for seed := range uint64(40) {
+		w, load, said := newWorld(t), newTurnover(seed, 5*time.Minute, 100), false
+		load.fill(w, 100)
+		w.run(time.Hour, func(s int) {
+			load.step(w)
+			if got := w.in(leakguard.StateFiring); len(got) > 0 {
+				t.Fatalf("seed %d, after %d s: %s: %s", seed, s, got[0].String(), got[0].Reason)
+			}
+			said = said || len(w.in(leakguard.StatePending)) > 0
+		})
+		if said {
+			pending++
+		}
+	}
+	if pending > 0 {
+		t.Errorf("%d of 40 loads were pending, want none", pending)
 	}
 }
 
@@ -162,7 +186,7 @@ func TestRampThatEnds(t *testing.T) {
 func TestAlarmThatIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, others := range []int{0, 100} {
-		t.Run(fmt.Sprint(others), func(t *testing.T) {
+		t.Run(strconv.Itoa(others), func(t *testing.T) {
 			t.Parallel()
 			w, load := newWorld(t), newTurnover(1, 10*time.Minute, 100)
 			for range others {
