@@ -73,8 +73,15 @@ func (r *roster) due(now time.Time, t timing) bool {
 // compared reports whether two dumps have said what ids can say.
 func (r *roster) compared() bool { return r.blind || r.last.After(r.since) }
 
-// rest forgets the goroutines, for the place does not grow.
-func (r *roster) rest() {
+// rest forgets the goroutines of a place that has not grown for long. A backlog that explains the growth for a while is none.
+func (r *roster) rest(now time.Time, t timing) {
+	if now.Sub(r.last) >= t.memory {
+		r.forget()
+	}
+}
+
+// forget begins anew.
+func (r *roster) forget() {
 	r.first, r.full, r.blind = nil, false, false
 	r.asOf, r.since, r.last = time.Time{}, time.Time{}, time.Time{}
 }
@@ -84,7 +91,7 @@ const maxWrong = 4
 
 // refute notes that the goroutines are not those they were taken for: other dumps are asked for later and later.
 func (r *roster) refute(now time.Time, t timing) {
-	r.rest()
+	r.forget()
 	r.next = now.Add(t.fresh << min(r.wrong, maxWrong))
 	r.wrong++
 }

@@ -209,6 +209,21 @@ func TestAlarmThatIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestSlowLeakWithBacklogs leaks a goroutine every five minutes, while now and then requests wait that would explain as many.
+func TestSlowLeakWithBacklogs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(80*time.Minute, func(s int) {
+		if s%300 == 0 {
+			w.start("", probes.SpanID{}, "leak")
+		}
+		if w.load.QueueDepth = 0; s%900 >= 870 {
+			w.load.QueueDepth = 50
+		}
+	})
+	w.wantFiring("growth")
+}
+
 // TestRootOfSeveralPlaces has one controller leak what others use as they should.
 func TestRootOfSeveralPlaces(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump 
 		c := p.census(ev.At, objects, table.timing)
 		l := p.level(&c, ev.At, table.timing)
 		if l == 0 && !p.decision.leak { // what was said is followed on, to be taken back if it must
-			p.roster.rest()
+			p.roster.rest(ev.At, table.timing)
 			p.decision = decision{}
 			continue
 		}
