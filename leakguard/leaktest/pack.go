@@ -170,6 +170,12 @@ func kubernetesEntries() []Entry {
 			Reason: "SetupSignalHandler may be called once in a process and waits for its signal",
 		},
 		{
+			ID: "LT-priority-queue", Library: "sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue", Versions: "v0.23",
+			Function: "sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue.(*priorityqueue).handleReadyItems", Outermost: true,
+			Creator: "sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue.New", WaitReasons: []string{"chan send"},
+			Reason: "a queue that is shut down while it hands an item to a worker waits for ever if the worker has just returned; mended in v0.25",
+		},
+		{
 			ID: "LT-envtest-process", Library: "sigs.k8s.io/controller-runtime/pkg/envtest", Versions: "v0.15 to v0.25",
 			Function: "sigs.k8s.io/controller-runtime/pkg/internal/testing/process.(*State).Start", Outermost: true,
 			Reason: "waits for a process of the test control plane while it runs",

@@ -49,6 +49,7 @@ func packCases() map[string]struct {
 		ginkgo = "github.com/onsi/ginkgo/v2/internal"
 		h2     = "golang.org/x/net/http2."
 		h2std  = "net/http/internal/http2."
+		queue  = "sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue."
 		certs  = "k8s.io/client-go/transport.(*dynamicClientCert)."
 	)
 	own := goroutine{"select", []string{"example.com/app.(*Server).loop"}, "example.com/app.Start"}
@@ -84,6 +85,7 @@ func packCases() map[string]struct {
 		"LT-client-go-cert":        {goroutine{"chan receive (nil chan)", []string{certs + "run"}, "k8s.io/client-go/transport.(*tlsTransportCache).get"}, []goroutine{{"chan receive", []string{certs + "run"}, "example.com/app.Start"}}},
 		"LT-client-go-cert-worker": {goroutine{"sync.Cond.Wait", []string{"k8s.io/client-go/util/workqueue.(*Typed[...]).Get", certs + "processNextWorkItem", certs + "runWorker"}, certs + "run"}, []goroutine{{"select", []string{"k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"}, "k8s.io/client-go/util/workqueue.newDelayingQueue"}}},
 		"LT-signal-handler":        {goroutine{"chan receive", []string{"sigs.k8s.io/controller-runtime/pkg/manager/signals.SetupSignalHandler.func1"}, "sigs.k8s.io/controller-runtime/pkg/manager/signals.SetupSignalHandler"}, []goroutine{{"chan receive", []string{"sigs.k8s.io/controller-runtime/pkg/manager.(*controllerManager).Start.func1"}, ""}}},
+		"LT-priority-queue":        {goroutine{"chan send", []string{queue + "(*priorityqueue[...]).handleReadyItems.func1.1", "github.com/google/btree.(*BTreeG[...]).Ascend", queue + "(*priorityqueue[...]).handleReadyItems"}, queue + "New[...]"}, []goroutine{{"select", []string{queue + "(*priorityqueue[...]).handleReadyItems"}, queue + "New[...]"}, {"select", []string{queue + "(*priorityqueue[...]).GetWithPriority"}, "example.com/app.Start"}}},
 		"LT-envtest-process":       {goroutine{"syscall", []string{"os/exec.(*Cmd).Wait", "sigs.k8s.io/controller-runtime/pkg/internal/testing/process.(*State).Start.func1"}, ""}, []goroutine{{"syscall", []string{"os/exec.(*Cmd).Wait", "example.com/app.run"}, ""}}},
 		"LT-ginkgo-node":           {goroutine{"select", []string{"example.com/app.init.func1", ginkgo + ".(*Suite).runNode.func3"}, ginkgo + ".(*Suite).runNode"}, []goroutine{started(ginkgo + ".(*Suite).runNode")}},
 		"LT-ginkgo-interrupts":     {goroutine{"select", []string{ginkgo + "/interrupt_handler.(*InterruptHandler).registerForInterrupts.func2"}, ""}, []goroutine{started(ginkgo + "/interrupt_handler.NewInterruptHandler")}},
