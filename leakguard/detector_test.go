@@ -366,7 +366,7 @@ func TestGrowthWithoutScope(t *testing.T) {
 	for range 30 {
 		w.start("", probes.SpanID{}, "server")
 	}
-	w.run(6*time.Minute, func(int) { w.start("", probes.SpanID{}, "leak") })
+	w.run(5*time.Minute, func(int) { w.start("", probes.SpanID{}, "leak") })
 	got := w.in(leakguard.StateFiring)
 	if len(got) != 1 || got[0].Rule != "growth" || got[0].Culprit.Function != mainModule+"/app.leak" || w.dumps == 0 {
 		t.Errorf("got %v after %d dumps, want one firing growth decided by a dump", got, w.dumps)
