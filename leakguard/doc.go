@@ -30,8 +30,9 @@
 //   - lock-wait: the same goroutines in a lock for minutes; waits-forever: select without cases, born again and again;
 //   - heap-growth: the live heap after collections rises, with the sites that carry it: listed until those have gained 16 MiB, or
 //     a sixteenth of the memory limit if that is less, unless the limit will be reached within a day;
-//   - counter: finalizers that wait, file descriptors, threads and counts of probes that grow without what explains them; how
-//     many goroutines are created a minute is listed when it climbs and reconciles do not;
+//   - counter: finalizers that wait, file descriptors, threads and counts of probes that grow without what explains them, by more
+//     than five times the root of what there is, for of what comes and goes there are as many more by chance; how many
+//     goroutines are created a minute is listed when it climbs and reconciles do not;
 //   - unreachable: the runtime's own proof, with [Options].Proof.
 //
 // What the probes count is in [Report].Readings, on the page and in the metric leakguard_resource, a finding or not.

@@ -1,6 +1,7 @@
 package leakguard_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -63,5 +64,38 @@ func TestPlateausOfCounts(t *testing.T) {
 				t.Errorf("firing in the end: got %t, want %t: %v", firing, tt.leaks, w.last)
 			}
 		})
+	}
+}
+
+// TestCountsThatComeAndGo counts a hundred things that each live for an hour in the mean. In ten days there are now and then many
+// more of them for hours.
+func TestCountsThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	const alive, tries = 100, 50
+	interval, life := 10*time.Second, time.Hour
+	random := rand.New(rand.NewPCG(5, 5))
+	changes := func(of int, chance float64) (n int) {
+		for range of {
+			if random.Float64() < chance {
+				n++
+			}
+		}
+		return n
+	}
+	w := newWorld(t)
+	start, n := w.now, alive
+	var climb probes.Climb
+	for at := time.Duration(0); at < 10*24*time.Hour; at += interval {
+		share := interval.Seconds() / life.Seconds()
+		n += changes(tries, alive*share/tries) - changes(n, share)
+		w.now = start.Add(at)
+		w.readings = []probes.Reading{{
+			Probe: "process", Resource: "open files: socket", Count: float64(n), Covariate: -1,
+			Climbing: climb.Observe("socket", n) >= probes.Climbing,
+		}}
+		w.tick()
+		if got := w.in(leakguard.StateFiring); len(got) > 0 {
+			t.Fatalf("after %v: %s: %s", at, got[0].String(), got[0].Reason)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package leakguard
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -113,7 +114,7 @@ func (t *resourceTable) judge(ev *Evidence, main string, emit func(signal)) {
 		if r.covariate != nil {
 			covariates = append(covariates, memstats.Covariate{Name: "what explains it", Kind: memstats.Load, Series: r.covariate})
 		}
-		if v := t.counts.Judge(r.series, covariates...); grows(v) {
+		if v := t.counts.Judge(r.series, covariates...); grows(v) && v.Rise >= chance*math.Sqrt(v.Level) {
 			emit(r.signal(v))
 		}
 	}
@@ -131,6 +132,11 @@ func (t *resourceTable) load() []memstats.Covariate {
 	}
 	return list
 }
+
+// chance is how many times the root of a count its rise must be. The number of things that come and go varies by that root
+// (Poisson), and is high or low for as long as they live. Of a hundred that live for an hour each, one trend in two days was a
+// rise of ten to twenty and nothing else.
+const chance = 5
 
 // grows reports whether a verdict is one to alarm about.
 func grows(v memstats.Verdict) bool { return v.Outcome == memstats.Leak }

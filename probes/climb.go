@@ -21,6 +21,9 @@ const (
 	// mostRest is for how long none may: half an hour at the guard's default interval. What rises less often than that is left
 	// to who looks at hours.
 	mostRest = 180
+	// lookBack is for how many reads, or half of it, a number must not have been as high: one that comes and goes rises ten times
+	// in a row now and then, but hardly ever beyond all that it was in hours.
+	lookBack = 1440
 )
 
 // maxClimbs bounds the numbers that a [Climb] follows.
@@ -38,6 +41,9 @@ type Climb struct {
 // climber is one number.
 type climber struct {
 	last  int
+	top   int // the highest of the last reads
+	old   int // the highest of the lookBack/2 before those
+	reads int // how many those are
 	rises int
 	rest  int // in how many observations it has not risen, up to mostRest
 	gap   int // how long it rested between its rises of late
@@ -45,7 +51,8 @@ type climber struct {
 }
 
 // Observe notes a number under a key and gives in how many observations it has risen since it last fell or rested for too
-// long: twenty observations, or three times as many as it lately rested between two rises, up to 180. The first
+// long: twenty observations, or three times as many as it lately rested between two rises, up to 180. A rise is one beyond all
+// that the number was in the last 720 to 1440 observations, two to four hours at the guard's default interval. The first
 // number of a key is where it starts, and no rise.
 func (c *Climb) Observe(key string, n int) (rises int) {
 	c.mu.Lock()
@@ -58,7 +65,7 @@ func (c *Climb) Observe(key string, n int) (rises int) {
 		if len(c.by) >= maxClimbs {
 			return 0
 		}
-		x = &climber{last: n, rest: mostRest}
+		x = &climber{last: n, top: n, old: n, rest: mostRest}
 		c.by[key] = x
 	}
 	x.observe(n)
@@ -67,8 +74,9 @@ func (c *Climb) Observe(key string, n int) (rises int) {
 }
 
 func (x *climber) observe(n int) {
+	record := n > max(x.top, x.old)
 	switch {
-	case n > x.last:
+	case n > x.last && record:
 		x.rises++
 		if x.rest++; x.rest <= mostRest { // else there is no telling
 			x.gap = max(x.rest, x.gap-x.gap/4) // one short rest among long ones does not make it fast
@@ -82,7 +90,10 @@ func (x *climber) observe(n int) {
 	if x.rest >= min(mostRest, max(leastRest, restGaps*x.gap)) {
 		x.rises = 0
 	}
-	x.last = n
+	x.last, x.top = n, max(x.top, n)
+	if x.reads++; x.reads == lookBack/2 {
+		x.top, x.old, x.reads = n, x.top, 0
+	}
 }
 
 // EndRound forgets the keys that were not observed since the last EndRound.

@@ -2,6 +2,7 @@ package probes_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -19,9 +20,12 @@ func TestClimb(t *testing.T) {
 		{"new", []int{5}, 0},
 		{"flat", []int{5, 5, 5, 5, 5, 5}, 0},
 		{"two steps", []int{1, 5, 5, 9, 9}, 2},
-		{"up and down", []int{1, 2, 1, 2, 1, 2, 1, 2}, 1},
+		{"up and down", []int{1, 2, 1, 2, 1, 2, 1, 2}, 0},
 		{"a ramp", ramp, probes.Climbing},
-		{"a ramp after a fall", append([]int{99, 98}, ramp...), probes.Climbing},
+		{"a ramp to below what it was", append([]int{99, 98}, ramp...), 0},
+		{"a ramp to beyond what it was", append([]int{8, 1}, ramp...), 3},
+		{"a ramp to below what it was two hours ago", slices.Concat([]int{99}, slices.Repeat([]int{1}, 719), ramp), 0},
+		{"a ramp to below what it was four hours ago", slices.Concat([]int{99}, slices.Repeat([]int{1}, 1439), ramp), probes.Climbing},
 		{"a fall after a ramp", append(slices.Clone(ramp), 2), 0},
 		{"a rest", append(slices.Clone(ramp), slices.Repeat([]int{11}, 19)...), probes.Climbing},
 		{"a longer rest", append(slices.Clone(ramp), slices.Repeat([]int{11}, 20)...), 0},
@@ -53,6 +57,36 @@ func TestClimbShapes(t *testing.T) {
 			return probes.Reading{Count: float64(n), Climbing: c.Observe("key", n) >= probes.Climbing}
 		}
 	})
+}
+
+// TestClimbOfWhatComesAndGoes has a hundred things that live for a random time, five minutes or an hour in the mean: that their
+// number rises ten times in a row happens each day, but hardly ever that it climbs.
+func TestClimbOfWhatComesAndGoes(t *testing.T) {
+	const interval, days, alive, tries = 10, 20, 100, 40
+	for _, life := range []float64{300, 3600} {
+		random := rand.New(rand.NewPCG(1, 1))
+		changes := func(of int, chance float64) (n int) {
+			for range of {
+				if random.Float64() < chance {
+					n++
+				}
+			}
+			return n
+		}
+		var c probes.Climb
+		climbs, before := 0, 0
+		for n, read := alive, 0; read < days*8640; read++ {
+			n += changes(tries, alive*interval/life/tries) - changes(n, interval/life)
+			rises := c.Observe("sockets", n)
+			if rises >= probes.Climbing && before < probes.Climbing {
+				climbs++
+			}
+			before = rises
+		}
+		if climbs > 1 {
+			t.Errorf("what lives for %v s has climbed %d times in %d days, want once at most", life, climbs, days)
+		}
+	}
 }
 
 func TestClimbForgets(t *testing.T) {

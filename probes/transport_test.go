@@ -295,7 +295,7 @@ func TestSeveralWatches(t *testing.T) {
 		{0, 0, 3, false},
 		{1, 0, 4, false},
 		{0, 1, 3, false},
-		{1, 0, 4, false}, // restarts
+		{1, 0, 4, false}, // restarts, which is no rise
 		{1, 0, 5, false},
 		{0, 0, 5, false},
 		{2, 0, 7, false},
@@ -305,9 +305,10 @@ func TestSeveralWatches(t *testing.T) {
 		{1, 0, 11, false},
 		{1, 0, 12, false},
 		{1, 0, 13, false},
-		{1, 0, 14, true},
-		{0, 0, 14, true},
+		{1, 0, 14, false},
+		{0, 0, 14, false},
 		{1, 0, 15, true},
+		{0, 0, 15, true},
 		{0, 14, 0, false},
 	} {
 		for range step.open {
