@@ -50,14 +50,14 @@ const (
 
 // accountsOf gives the probe, and the starts of its resources, that a part's goroutines serve; "" for none.
 func accountsOf(root string) (probe string, resources []string) {
-	const watches, bodies, transports = "watch", "response bodies", "HTTP transports"
+	const watches, bodies, transports, cached = "watch", "response bodies", "HTTP transports", "client transports"
 	switch {
 	case hasAnyPrefix(root, receiveRoots[:]):
 		return probes.TransportName, []string{watches}
 	case hasAnyPrefix(root, streamRoots[:]):
 		return probes.TransportName, []string{watches, bodies}
 	case hasAnyPrefix(root, connRoots[:]):
-		return probes.TransportName, []string{watches, bodies, transports}
+		return probes.TransportName, []string{watches, bodies, transports, cached} // of the last two the larger count speaks
 	case hasAnyPrefix(root, listenerRoots[:]):
 		return clientgo.InformersName, []string{"event handlers"}
 	case hasAnyPrefix(root, queueRoots[:]):
@@ -161,7 +161,7 @@ func ownerByAccount(signals map[string]*signal, part *signal) (owner *signal) {
 	}
 	probe, resources := accountsOf(root)
 	for _, s := range signals {
-		if s.rule != ruleAccounting || s.category != probe || !hasAnyPrefix(s.resource, resources) || !s.mayOwn(part) {
+		if s.rule != ruleAccounting || kindOf(s.category) != probe || !hasAnyPrefix(s.resource, resources) || !s.mayOwn(part) {
 			continue
 		}
 		total += s.owned

@@ -200,6 +200,43 @@ func TestConnectionsOfTransportsThatEndThem(t *testing.T) {
 	}
 }
 
+// TestConnectionsOfTransportsThatTwoProbesCount has the one that counts all that were made see another one than the one that
+// counts those in use.
+func TestConnectionsOfTransportsThatTwoProbesCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := 0
+	w.run(8*time.Minute, func(int) {
+		w.part("", probes.SpanID{}, readLoop)
+		made++
+		inUse, all := watches(made, "HTTP transports made by reconciles"), watches(made+1, "client transports of one place")
+		all.Probe, all.Total = clientgo.TransportCacheName, true
+		inUse.Bounded, all.Bounded = true, true
+		w.readings = []probes.Reading{inUse, all}
+		if got := w.in(leakguard.StatePending, leakguard.StateFiring); len(got) > 0 {
+			t.Fatalf("after %d were made: %s: %s", made, got[0].String(), got[0].Reason)
+		}
+	})
+}
+
+// TestConnectionsOfOtherTransports has transports of the past explain no connections.
+func TestConnectionsOfOtherTransports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := 0
+	w.run(8*time.Minute, func(int) {
+		w.part("", probes.SpanID{}, readLoop)
+		made++
+		inUse, all := watches(3, "HTTP transports made by reconciles"), watches(made, "client transports of one place")
+		all.Probe, all.Total = clientgo.TransportCacheName, true
+		inUse.Bounded, all.Bounded = true, true
+		w.readings = []probes.Reading{inUse, all}
+	})
+	if got := w.in(leakguard.StateFiring); len(got) != 1 || got[0].Rule != "growth" {
+		t.Errorf("got %v, want the connections that three transports do not explain", w.last)
+	}
+}
+
 // TestInformersOfSeveralControllers has one that leaks informers, and one that has started a single one lazily, of the same
 // kind.
 func TestInformersOfSeveralControllers(t *testing.T) {

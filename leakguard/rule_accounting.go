@@ -96,9 +96,17 @@ func (acc *account) note(r *probes.Reading, now time.Time) {
 	acc.scans++
 }
 
+// openNow is how many there are in all at the place of a reading. What has happened so often need not be open.
+func openNow(r *probes.Reading) int {
+	if r.Total {
+		return 0
+	}
+	return int(max(r.Count, r.InAll))
+}
+
 func (acc *account) signal(r *probes.Reading, now time.Time) signal {
 	s := signal{
-		rule: ruleAccounting, category: r.Probe, resource: r.Resource, settled: int(r.Count - acc.firstCount), owned: int(max(r.Count, r.InAll)), bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
+		rule: ruleAccounting, category: r.Probe, resource: r.Resource, settled: int(r.Count - acc.firstCount), owned: openNow(r), bounded: r.Bounded, tier: TierProven, level: levelPending, controller: r.Scope,
 		culprit: r.Culprit, count: int64(r.Count), since: acc.first, reason: r.Reason, advice: r.Advice, trap: r.Trap, stack: r.Stack,
 	}
 	fires := false

@@ -132,7 +132,7 @@ func (c *TransportCache) Read(_ context.Context, dst []probes.Reading) []probes.
 			continue
 		}
 		dst = append(dst, probes.Reading{
-			Resource: "client transports of one place", Scope: s.scope, Count: float64(s.n), Covariate: -1, Bounded: true,
+			Resource: "client transports of one place", Scope: s.scope, Count: float64(s.n), Covariate: -1, Bounded: true, Total: true,
 			Culprit: s.site.Culprit(c.main), Stack: s.site.Frames(), Trap: "S2-13b",
 			Reason: fmt.Sprintf("%d clients were made here that share no transport (%d others did): each opens connections of its own, which stay until they were idle for 90 seconds", s.n, c.hits.Load()),
 			Advice: "make one client for each cluster at start and share it; set no Proxy or Dial function and no new TLS settings on a copy of its config",
