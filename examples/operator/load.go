@@ -33,8 +33,8 @@ type load struct {
 	namespace string // where its Apps are
 	// enough ends it before its manager does.
 	enough context.Context //nolint:containedctx // a second way to stop a Runnable
-	// begun and done are closed when it begins and when it has ended.
-	begun, done chan struct{}
+	// begun, full and done are closed when it begins, when there are as many Apps as there should be, and when it has ended.
+	begun, full, done chan struct{}
 	// before has goleak ignore the goroutines that were there when it began.
 	before goleak.Option
 
@@ -46,7 +46,7 @@ type load struct {
 
 func newLoad(enough context.Context, c client.Client, namespace string, objects int) *load {
 	l := &load{
-		client: c, namespace: namespace, enough: enough, begun: make(chan struct{}), done: make(chan struct{}),
+		client: c, namespace: namespace, enough: enough, begun: make(chan struct{}), full: make(chan struct{}), done: make(chan struct{}),
 		run: strings.ToLower(rand.Text()[:6]),
 	}
 	if objects > 0 {
@@ -75,8 +75,12 @@ func (l *load) Start(ctx context.Context) error {
 	defer scale.Stop()
 	defer roll.Stop()
 	defer churn.Stop()
-	for {
+	for filled := false; ; {
 		for len(l.names) < population && l.create(ctx) == nil {
+		}
+		if !filled && len(l.names) == population {
+			filled = true
+			close(l.full)
 		}
 		select {
 		case <-scale.C:
