@@ -200,6 +200,14 @@ func TestConnectionsOfTransportsThatEndThem(t *testing.T) {
 	}
 }
 
+// transports are the readings of the two probes that count transports of one place: those in use, and all that were made.
+func transports(inUse, made int) []probes.Reading {
+	using, making := watches(inUse, "HTTP transports made by reconciles"), watches(made, "client transports of one place")
+	using.Bounded = true
+	making.Bounded, making.Total, making.Probe = true, true, clientgo.TransportCacheName
+	return []probes.Reading{using, making}
+}
+
 // TestConnectionsOfTransportsThatTwoProbesCount has the one that counts all that were made see another one than the one that
 // counts those in use.
 func TestConnectionsOfTransportsThatTwoProbesCount(t *testing.T) {
@@ -209,10 +217,7 @@ func TestConnectionsOfTransportsThatTwoProbesCount(t *testing.T) {
 	w.run(8*time.Minute, func(int) {
 		w.part("", probes.SpanID{}, readLoop)
 		made++
-		inUse, all := watches(made, "HTTP transports made by reconciles"), watches(made+1, "client transports of one place")
-		all.Probe, all.Total = clientgo.TransportCacheName, true
-		inUse.Bounded, all.Bounded = true, true
-		w.readings = []probes.Reading{inUse, all}
+		w.readings = transports(made, made+1)
 		if got := w.in(leakguard.StatePending, leakguard.StateFiring); len(got) > 0 {
 			t.Fatalf("after %d were made: %s: %s", made, got[0].String(), got[0].Reason)
 		}
@@ -227,10 +232,7 @@ func TestConnectionsOfOtherTransports(t *testing.T) {
 	w.run(8*time.Minute, func(int) {
 		w.part("", probes.SpanID{}, readLoop)
 		made++
-		inUse, all := watches(3, "HTTP transports made by reconciles"), watches(made, "client transports of one place")
-		all.Probe, all.Total = clientgo.TransportCacheName, true
-		inUse.Bounded, all.Bounded = true, true
-		w.readings = []probes.Reading{inUse, all}
+		w.readings = transports(3, made)
 	})
 	if got := w.in(leakguard.StateFiring); len(got) != 1 || got[0].Rule != "growth" {
 		t.Errorf("got %v, want the connections that three transports do not explain", w.last)

@@ -41,9 +41,9 @@ type Climb struct {
 // climber is one number.
 type climber struct {
 	last  int
-	top   int // the highest of the last reads
-	old   int // the highest of the lookBack/2 before those
-	reads int // how many those are
+	reads int // since the last mark, which there is each lookBack/2 reads
+	top   int // the highest since that
+	old   int // the highest between that and the mark before
 	rises int
 	rest  int // in how many observations it has not risen, up to mostRest
 	gap   int // how long it rested between its rises of late
@@ -74,9 +74,8 @@ func (c *Climb) Observe(key string, n int) (rises int) {
 }
 
 func (x *climber) observe(n int) {
-	record := n > max(x.top, x.old)
 	switch {
-	case n > x.last && record:
+	case n > max(x.top, x.old):
 		x.rises++
 		if x.rest++; x.rest <= mostRest { // else there is no telling
 			x.gap = max(x.rest, x.gap-x.gap/4) // one short rest among long ones does not make it fast
