@@ -87,6 +87,9 @@ func FuzzReadTable(f *testing.F) {
 	f.Add([]byte("time,x\n2026-03-01T00:00:00Z,1\n2026-03-01T00:01:00Z,2\n"))
 	f.Add([]byte(`{"columns":["t","x_in_total","x_handled_total"],"rows":[[0,1,1],[1,5,2],[2,null,3]],"marks":[{"t":1,"event":"restart"}]}`))
 	f.Add([]byte(`{"columns":["t","x"],"rows":[[0,1e308],[1,-1e308],[1e11,0]]}`))
+	f.Add([]byte("t,x\n0,-1e37\n1e6,1e37\n1000000.1,1e30\n2e6,-1e37\n")) // differences of floats at the end of their range
+	f.Add([]byte("t,x\n0,-1e308\n1e6,-9e37\n1000000.1,1e30\n2e6,-1e39\n"))
+	f.Add([]byte("t,x\n0,7e37\n1,1e39\n1001,1e39\n1001,1e300\n2001,-1e308\n2001.1,1e39\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table, err := memstats.ReadTable(data)
 		if err != nil && !errors.Is(err, memstats.ErrTable) {
@@ -108,7 +111,7 @@ func FuzzReadTable(f *testing.F) {
 		}
 		result := memstats.Replay(table, memstats.ReplayOptions{LimitBytes: 1 << 30})
 		for _, s := range result.Series {
-			if math.IsNaN(s.PerHour) || s.Reason == "" {
+			if math.IsNaN(s.PerHour) || math.IsInf(s.PerHour, 0) || s.Reason == "" {
 				t.Fatalf("series %+v", s)
 			}
 		}

@@ -102,7 +102,7 @@ func takeHeap(t *testing.T, debug int) *memstats.Heap {
 	return h
 }
 
-// TestHeapGrowthInThisProcess leaks 32 MiB in 64 KiB blocks, and finds the site in both forms of the profile.
+// TestHeapGrowthInThisProcess leaks three times 32 MiB in 64 KiB blocks, and finds the site in both forms of the profile.
 func TestHeapGrowthInThisProcess(t *testing.T) {
 	for _, debug := range []int{0, 1} {
 		profiles := []*memstats.Heap{takeHeap(t, debug)}
@@ -119,8 +119,9 @@ func TestHeapGrowthInThisProcess(t *testing.T) {
 			t.Errorf("debug=%d: culprit %v, stack %v", debug, f.Culprit, f.Stacks[0])
 		}
 		growth := memstats.HeapGrowth(profiles, memstats.HeapOptions{Every: time.Minute})
-		if g := growth[0]; !g.Steady || g.Bytes < 80*mib || g.Bytes > 115*mib || g.BytesPerHour <= 0 {
-			t.Errorf("debug=%d: grew by %v bytes (steady %v), want about 96 MiB", debug, g.Bytes, g.Steady)
+		// The runtime samples one block in 8.5 and scales up: 96 MiB with a standard deviation of sqrt(96 MiB * 512 KiB) = 7 MiB.
+		if g := growth[0]; !g.Steady || g.Bytes < 61*mib || g.Bytes > 131*mib || g.BytesPerHour <= 0 {
+			t.Errorf("debug=%d: grew by %v bytes (steady %v), want 96 MiB within five standard deviations", debug, g.Bytes, g.Steady)
 		}
 		kept = nil
 	}

@@ -251,7 +251,7 @@ func (r *replay) add(i int) {
 		if c.minus >= 0 {
 			v -= row[c.minus]
 		}
-		if v != v {
+		if !inRange(v) {
 			continue
 		}
 		c.series.Add(r.table.Times[i], v)

@@ -66,10 +66,17 @@ const noCeiling = -math.MaxFloat32
 
 func emptyCell() cell { return cell{min: float32(math.NaN())} }
 
-// Add records v at the time at. A value older than the newest one is counted at the newest one's time; NaN and
-// infinities are left out. It does not allocate.
+// maxValue is the largest value, of either sign, that a series takes: the difference of two is far from what a cell
+// holds at most, 3.4e38.
+const maxValue = 1e37
+
+// inRange is false for NaN, too.
+func inRange(v float64) bool { return math.Abs(v) <= maxValue }
+
+// Add records v at the time at. A value older than the newest one is counted at the newest one's time; NaN, infinities
+// and what is beyond 1e37 or -1e37 are left out. It does not allocate.
 func (s *Series) Add(at time.Time, v float64) {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !inRange(v) {
 		return
 	}
 	ns := at.UnixNano()

@@ -86,10 +86,11 @@ func TestSeriesEdges(t *testing.T) {
 	if !s.Start().IsZero() || len(s.AppendBuckets(nil, time.Hour)) != 0 || len(s.AppendFloors(nil, time.Hour, time.Minute)) != 0 {
 		t.Error("an empty series has a start or buckets")
 	}
-	s.Add(epoch, math.NaN())
-	s.Add(epoch, math.Inf(1))
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e38, -1e308} {
+		s.Add(epoch, v)
+	}
 	if s.Samples() != 0 {
-		t.Errorf("%d samples of NaN and infinity, want 0", s.Samples())
+		t.Errorf("%d samples of what is no value, want 0", s.Samples())
 	}
 	s.Add(epoch, 1)
 	s.Add(epoch.Add(-time.Hour), 2) // the clock went back

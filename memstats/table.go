@@ -48,7 +48,8 @@ type Mark struct {
 //
 // Times are seconds, from any origin, or in CSV dates as in RFC 3339, with a T or a space before the time of day and
 // UTC without a zone. A column named t, time, timestamp or ts holds them. An empty CSV cell and a JSON null are "no
-// value". The fields of CSV may be separated by semicolons or tabs, too; lines that begin with # are left out.
+// value", and for [Replay] so is what is beyond 1e37 or -1e37. The fields of CSV may be separated by semicolons or tabs,
+// too; lines that begin with # are left out.
 func ReadTable(data []byte) (*Table, error) {
 	if len(data) > MaxTableBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTable, len(data), MaxTableBytes)
