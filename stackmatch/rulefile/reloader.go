@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ type Reloader struct {
 	mu sync.Mutex
 	// The fields below are guarded by mu.
 	records []Record
-	seen    string // hash of the content looked at last, or the error of reading it
+	seen    string // hash of the content looked at last, or the cause why it could not be read
 	problem error  // of the file; nil when its rules are in force
 	expired int    // suppressions that the records tell of
 }
@@ -173,7 +174,7 @@ func (r *Reloader) look(trigger string) (*Record, error) {
 	hash := hex.EncodeToString(sum[:])
 	seen := hash
 	if err != nil {
-		hash, seen = "", err.Error()
+		hash, seen = "", cause(err)
 	}
 	switch {
 	case seen == r.seen && r.problem != nil:
@@ -194,6 +195,15 @@ func (r *Reloader) look(trigger string) (*Record, error) {
 		r.counters.reloads.Add(1)
 	}
 	return r.noteLocked(record), err
+}
+
+// cause gives the reason why a file cannot be read without the call of the system that met it: a file that goes between
+// two calls fails in the second, and in the first at the next look, for one reason.
+func cause(err error) string {
+	if system, ok := errors.AsType[*fs.PathError](err); ok {
+		err = system.Err
+	}
+	return err.Error()
 }
 
 // accept puts the content of the file in force, if it is right.

@@ -452,3 +452,33 @@ func TestReloaderConcurrently(t *testing.T) {
 		t.Errorf("there are %d records, want at most 64", got)
 	}
 }
+
+// TestDeletedWhileRead checks that a file that goes while it is looked at makes one record, whichever call of the system
+// misses it first.
+func TestDeletedWhileRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	r, err := rulefile.NewReloader(rulefile.ReloaderOptions{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 200
+	for i := range rounds {
+		place(t, path, titled(strconv.Itoa(i)))
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan error)
+		go func() { gone <- os.Remove(path) }()
+		for r.Reload() == nil {
+		}
+		if err := <-gone; err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Reload(); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("a deleted file: got %v, want os.ErrNotExist", err)
+		}
+	}
+	if got := r.Stats().Rejections; got != rounds {
+		t.Errorf("%d deletions made %d rejections", rounds, got)
+	}
+}
