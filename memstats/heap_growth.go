@@ -71,6 +71,29 @@ func HeapGrowth(profiles []*Heap, options HeapOptions) []SiteGrowth {
 	return all
 }
 
+// SitePair is one stack in two profiles. Where a profile does not have it, that side is zero.
+type SitePair struct {
+	// Stack is the allocating stack, leaf first.
+	Stack []frame.Frame
+	// First and Last are what it allocated until the one profile and until the other.
+	First, Last Site
+}
+
+// PairSites joins two profiles by stack, in the order in which the profiles have the stacks. A profile has a row for each
+// size that a stack allocates, so rows must be joined before they are compared. It takes time proportional to the rows.
+func PairSites(first, last *Heap) []SitePair {
+	rows := siteRows([]*Heap{first, last})
+	pairs := make([]SitePair, 0, len(rows))
+	for _, r := range rows {
+		pair := SitePair{Stack: r.first().Stack, First: *r.first(), Last: *r.last()}
+		if len(pair.Stack) == 0 {
+			pair.Stack = r.last().Stack
+		}
+		pairs = append(pairs, pair)
+	}
+	return pairs
+}
+
 // siteRow is one stack in every profile.
 type siteRow struct {
 	key  string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"runtime/pprof"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/leakguard/leakguard/memstats"
 	"github.com/leakguard/leakguard/stackmatch/frame"
@@ -217,4 +220,22 @@ func TestRaiseMemProfileRate(t *testing.T) {
 			t.Error("raised to the same rate")
 		}
 	})
+}
+
+// TestPairSites joins the rows that a profile has for each size of one stack, and stacks of one profile only.
+func TestPairSites(t *testing.T) {
+	site := func(function string, bytes, objects float64) memstats.Site {
+		return memstats.Site{Stack: []frame.Frame{{Function: function, Line: 1}}, InuseBytes: bytes, InuseObjects: objects}
+	}
+	first := &memstats.Heap{Sites: []memstats.Site{site("a", 64, 1), site("gone", 8, 1), site("a", 4096, 2)}}
+	last := &memstats.Heap{Sites: []memstats.Site{site("a", 4096, 2), site("new", 16, 1), site("a", 128, 2)}}
+	var got []string
+	for _, p := range memstats.PairSites(first, last) {
+		got = append(got, fmt.Sprintf("%s: %.0f in %.0f, then %.0f in %.0f",
+			p.Stack[0].Function, p.First.InuseBytes, p.First.InuseObjects, p.Last.InuseBytes, p.Last.InuseObjects))
+	}
+	want := []string{"a: 4160 in 3, then 4224 in 4", "gone: 8 in 1, then 0 in 0", "new: 0 in 0, then 16 in 1"}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("the pairs (-got +want):\n%s", diff)
+	}
 }

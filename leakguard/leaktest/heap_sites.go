@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -58,17 +57,22 @@ func (h *heapRun) sites() []GrowingSite {
 	return growingSites(a, b, n)
 }
 
-// record writes the heap profile before and after at most n calls, and gives how many there were.
+// record writes the heap profile before and after at most n calls, and gives how many there were. The loop makes one call more
+// before, so that what a call leaves until the next is in both profiles, under the same stack.
 func (h *heapRun) record(n int, first, last *bytes.Buffer) (calls int, err error) {
 	profileRate.Lock()
 	defer profileRate.Unlock()
 	before := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = before }()
 	runtime.MemProfileRate = 1
-	if err = writeHeap(first); err != nil {
-		return 0, err
-	}
-	for start := time.Now(); calls < n && time.Since(start) < maxRecording; calls++ {
+	start := time.Now()
+	for calls = -1; calls <= 0 || calls < n && time.Since(start) < maxRecording; calls++ {
+		if calls == 0 {
+			if err = writeHeap(first); err != nil {
+				return 0, err
+			}
+			start = time.Now()
+		}
 		h.call(1)
 	}
 	err = writeHeap(last)
@@ -91,22 +95,17 @@ func ownSite(stack []frame.Frame) bool {
 
 // growingSites compares two profiles with n calls between them.
 func growingSites(first, last *memstats.Heap, n int) []GrowingSite {
-	before := map[string]memstats.Site{}
-	for _, s := range first.Sites {
-		before[stackKey(s.Stack)] = s
-	}
 	var grown []GrowingSite
-	for _, s := range last.Sites {
-		was := before[stackKey(s.Stack)]
+	for _, p := range memstats.PairSites(first, last) {
 		g := GrowingSite{
-			Bytes:   (s.InuseBytes - was.InuseBytes) / float64(n),
-			Objects: (s.InuseObjects - was.InuseObjects) / float64(n), Stack: s.Stack,
+			Bytes:   (p.Last.InuseBytes - p.First.InuseBytes) / float64(n),
+			Objects: (p.Last.InuseObjects - p.First.InuseObjects) / float64(n), Stack: p.Stack,
 		}
-		if g.Bytes <= 0 || ownSite(s.Stack) {
+		if g.Bytes <= 0 || ownSite(p.Stack) {
 			continue
 		}
-		g.Blame = memstats.BlameSite(s.Stack, mainModule()).Frame
-		g.Advice = memstats.HintOf(s.Stack).Advice
+		g.Blame = memstats.BlameSite(p.Stack, mainModule()).Frame
+		g.Advice = memstats.HintOf(p.Stack).Advice
 		grown = append(grown, g)
 	}
 	slices.SortFunc(grown, func(a, b GrowingSite) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -116,17 +115,6 @@ func growingSites(first, last *memstats.Heap, n int) []GrowingSite {
 		}
 	}
 	return grown
-}
-
-func stackKey(stack []frame.Frame) string {
-	var b strings.Builder
-	for _, f := range stack {
-		b.WriteString(f.Function)
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(f.Line))
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 // maxSiteFrames bounds the frames that are shown of a site.

@@ -170,10 +170,19 @@ func TestVerifyHeapGoroutines(t *testing.T) {
 }
 
 // TestVerifyHeapReserve runs ever more goroutines at once and waits for them: the runtime keeps their records for the next
-// ones, which is no leak of the function.
+// ones, which is no leak of the function. Nor is what a call keeps until the next, or what one line has made in many sizes.
 func TestVerifyHeapReserve(t *testing.T) {
+	before := runtime.MemProfileRate
+	runtime.MemProfileRate = 1 // the profile has a row for each size
+	var sizes [][]byte
+	for size := 1 << 16; size >= 8; size /= 2 {
+		sizes = append(sizes, make([]byte, size))
+	}
+	runtime.MemProfileRate = before
+	var last []byte
 	f := runFake("TestInner", func(f *fake) {
 		leaktest.VerifyHeap(f, func(i int) {
+			last = make([]byte, 1<<16)
 			var wg sync.WaitGroup
 			var release atomic.Bool
 			for range i / 4 {
@@ -188,4 +197,6 @@ func TestVerifyHeapReserve(t *testing.T) {
 		}, leaktest.Iterations(20), leaktest.HeapTime(time.Second))
 	})
 	wantSilence(t, f)
+	runtime.KeepAlive(last)
+	runtime.KeepAlive(sizes)
 }
