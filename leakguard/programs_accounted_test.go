@@ -99,8 +99,10 @@ func leakingAccounted() []program {
 		}},
 		{"leak-accounted-informer", true, func(ctx context.Context, p *env) {
 			cache := p.cache()
-			p.reconciles(ctx, 5, func(context.Context, int) {
-				p.goes(func() { leakAccountedInformer(ctx, cache) })
+			p.reconciles(ctx, 25, func(_ context.Context, object int) {
+				if object < 5 {
+					p.goes(func() { leakAccountedInformer(ctx, cache) })
+				}
 			})
 		}},
 	}
