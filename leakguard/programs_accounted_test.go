@@ -95,15 +95,11 @@ func leakingAccounted() []program {
 	return []program{
 		{"leak-accounted-body", true, func(ctx context.Context, p *env) {
 			client := p.client(noServer{})
-			p.reconciles(ctx, 5, func(ctx context.Context, _ int) { new(opened).open(ctx, client, "http://example.com/page") })
+			p.leaks(ctx, func(ctx context.Context) { new(opened).open(ctx, client, "http://example.com/page") })
 		}},
 		{"leak-accounted-informer", true, func(ctx context.Context, p *env) {
 			cache := p.cache()
-			p.reconciles(ctx, 25, func(_ context.Context, object int) {
-				if object < 5 {
-					p.goes(func() { leakAccountedInformer(ctx, cache) })
-				}
-			})
+			p.leaks(ctx, func(context.Context) { p.goes(func() { leakAccountedInformer(ctx, cache) }) })
 		}},
 	}
 }

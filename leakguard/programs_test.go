@@ -76,12 +76,22 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // reconciles calls f once a scaled second as a reconcile of the program's controller, over the given number of objects.
 func (p *env) reconciles(ctx context.Context, objects int, f func(ctx context.Context, object int)) {
+	p.reconcilesEach(ctx, second, objects, f)
+}
+
+// leaks calls f as a reconcile of one of five objects, once in five scaled seconds: all that the programs leak together must not
+// keep the machine from taking the samples.
+func (p *env) leaks(ctx context.Context, f func(ctx context.Context)) {
+	p.reconcilesEach(ctx, 5*second, 5, func(ctx context.Context, _ int) { f(ctx) })
+}
+
+func (p *env) reconcilesEach(ctx context.Context, d time.Duration, objects int, f func(ctx context.Context, object int)) {
 	object := 0
 	r := leakguard.Reconciler(p.name, reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		f(ctx, object)
 		return reconcile.Result{}, nil
 	}))
-	every(ctx, second, func(n int) {
+	every(ctx, d, func(n int) {
 		object = n % objects
 		_, _ = r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: fmt.Sprint(p.name, object)}})
 	})
@@ -89,35 +99,35 @@ func (p *env) reconciles(ctx context.Context, objects int, f func(ctx context.Co
 
 func (p *env) goes(f func()) { p.wg.Go(f) }
 
-// leaking are programs that leak one goroutine each scaled second or so.
+// leaking are programs that leak one goroutine in five scaled seconds.
 func leaking() []program {
 	global := make(chan int)
 	return []program{
 		{"leak-private-channel", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) { p.goes(func() { leakPrivateChannel(ctx) }) })
+			p.leaks(ctx, func(context.Context) { p.goes(func() { leakPrivateChannel(ctx) }) })
 		}},
 		{"leak-global-channel", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) { p.goes(func() { leakGlobalChannel(ctx, global) }) })
+			p.leaks(ctx, func(context.Context) { p.goes(func() { leakGlobalChannel(ctx, global) }) })
 		}},
 		{"leak-ticker", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) { p.goes(func() { leakTicker(ctx) }) })
+			p.leaks(ctx, func(context.Context) { p.goes(func() { leakTicker(ctx) }) })
 		}},
 		{"leak-poll", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) { p.goes(func() { leakPoll(ctx) }) })
+			p.leaks(ctx, func(context.Context) { p.goes(func() { leakPoll(ctx) }) })
 		}},
 		{"leak-waitgroup", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) { p.goes(func() { leakWaitGroup(ctx) }) })
+			p.leaks(ctx, func(context.Context) { p.goes(func() { leakWaitGroup(ctx) }) })
 		}},
 		{"leak-unlabelled", true, func(ctx context.Context, p *env) {
-			every(ctx, second, func(int) { p.goes(func() { leakUnlabelled(ctx) }) })
+			every(ctx, 5*second, func(int) { p.goes(func() { leakUnlabelled(ctx) }) })
 		}},
 		{"leak-other-labels", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) {
+			p.leaks(ctx, func(context.Context) {
 				pprof.Do(context.WithoutCancel(ctx), pprof.Labels("mine", "x"), func(context.Context) { p.goes(func() { leakOtherLabels(ctx) }) })
 			})
 		}},
 		{"leak-afterfunc", true, func(ctx context.Context, p *env) {
-			p.reconciles(ctx, 5, func(context.Context, int) {
+			p.leaks(ctx, func(context.Context) {
 				p.wg.Add(1)
 				time.AfterFunc(second/10, func() { defer p.wg.Done(); leakAfterFunc(ctx) })
 			})
