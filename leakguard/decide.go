@@ -47,9 +47,9 @@ func indexDump(d *stackmatch.Dump) *dumpIndex {
 // decide asks the dump about a place whose survivors have lived for age:
 //
 //   - a goroutine with live children is judged by them (the leaf rule);
-//   - the creators of the others must be gone, or one creator must have at least enough of them;
+//   - the creators of the others must be gone, or one creator must have at least many of them;
 //   - the runtime must say that they have waited for 0.4 of the age that we saw; those that have not, run.
-func (x *dumpIndex) decide(root string, age time.Duration) decision {
+func (x *dumpIndex) decide(root string, age time.Duration, many int) decision {
 	d := decision{}
 	var leaves, gone, waited, known int
 	byCreator := map[uint64]int{}
@@ -78,7 +78,7 @@ func (x *dumpIndex) decide(root string, age time.Duration) decision {
 	switch {
 	case 2*leaves < len(x.byRoot[root]):
 		d.reason = "most of them have live children and are judged by those"
-	case known > 0 && 5*gone < 4*known && most < enough:
+	case known > 0 && 5*gone < 4*known && most < many:
 		d.reason = "their creators live and none has many of them"
 	default:
 		d.leak = true

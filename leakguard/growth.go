@@ -35,6 +35,7 @@ type growthPlace struct {
 	endings  endings
 	roster   roster
 	decision decision
+	harmless bool // by the last dump that was asked what they are
 
 	// this tick
 	count  int

@@ -145,6 +145,38 @@ func TestBurstsSeenLaterAndLater(t *testing.T) {
 	}
 }
 
+// TestControllersOneByOne starts controllers one after the other, as their caches take long or their kinds come late: each has a
+// goroutine that lives and started one worker. The workers are as many as the controllers, and not even pending. Begun by one
+// goroutine they are a leak.
+func TestControllersOneByOne(t *testing.T) {
+	t.Parallel()
+	for _, every := range []int{15, 25, 120} {
+		for _, leaks := range []bool{false, true} {
+			t.Run(fmt.Sprint(every, leaks), func(t *testing.T) {
+				t.Parallel()
+				w, n := newWorld(t), 0
+				main := w.start("", probes.SpanID{}, "main")
+				w.run(time.Hour+time.Duration(25*every)*time.Second, func(s int) {
+					if s%every == 0 && n < 25 {
+						n++
+						creator := main
+						if !leaks {
+							creator = w.start("", probes.SpanID{}, "startController")
+						}
+						w.start("", probes.SpanID{}, "worker").creator = creator.id
+					}
+					if got := w.in(leakguard.StateFiring, leakguard.StatePending); !leaks && len(got) > 0 {
+						t.Fatalf("after %d s: %s: %s", s, got[0].String(), got[0].Reason)
+					}
+				})
+				if leaks {
+					w.wantFiring("growth")
+				}
+			})
+		}
+	}
+}
+
 // TestFleetThatChanges has goroutines of which two begin and an old one ends, time and again: their number only rises.
 func TestFleetThatChanges(t *testing.T) {
 	t.Parallel()

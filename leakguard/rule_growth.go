@@ -11,7 +11,8 @@ import (
 const ruleGrowth = "growth"
 
 // level judges the place without a dump; 0 is nothing to say. levelListed is not worth a line yet, but dumps begin to
-// follow the place, for levelPending wants to know that its goroutines stay, and levelFiring that dumps have decided.
+// follow the place, for levelPending wants to know that its goroutines stay and have not each a creator that lives, and levelFiring
+// that dumps have decided.
 func (p *growthPlace) level(c *growthCensus, now time.Time, t timing) level {
 	if c.explained() || !c.growing(now, len(p.layers), t) || float64(c.agedEnded) > maxEnded*float64(c.aged+c.agedEnded) {
 		return 0
@@ -39,7 +40,7 @@ func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump 
 		l := p.level(&c, ev.At, table.timing)
 		if l == 0 && !p.decision.leak { // what was said is followed on, to be taken back if it must
 			p.roster.rest(ev.At, table.timing)
-			p.decision = decision{}
+			p.decision, p.harmless = decision{}, false
 			continue
 		}
 		if ev.Dump != nil {
@@ -50,7 +51,7 @@ func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump 
 		switch {
 		case l == levelFiring:
 			emit(p.signal(table.main, &c, p.decided(&c, ev.At, table.timing), ev.At))
-		case l == levelPending && p.confirmed():
+		case l == levelPending && p.confirmed() && !p.harmless:
 			emit(p.signal(table.main, &c, levelPending, ev.At))
 		default:
 			p.keepAlive(table, &c, ev.At, emit)
@@ -63,9 +64,13 @@ func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump 
 func (p *growthPlace) ask(x *dumpIndex, objects int, now time.Time, t timing) (c growthCensus, l level) {
 	p.identify(x, now, t)
 	c = p.census(now, objects, t)
-	if l = p.level(&c, now, t); l == levelFiring {
-		p.decision = x.decide(p.root, now.Sub(c.oldest))
+	switch l = p.level(&c, now, t); l {
+	case levelFiring:
+		p.decision = x.decide(p.root, now.Sub(c.oldest), enough)
 		p.decision.at = now
+		p.harmless = !p.decision.leak
+	case levelPending, levelListed:
+		p.harmless = !x.decide(p.root, now.Sub(c.oldest), pendingSpans).leak
 	}
 	return c, l
 }
@@ -85,6 +90,8 @@ func (p *growthPlace) decided(c *growthCensus, now time.Time, t timing) level {
 	case c.aged >= pile && c.cohorts >= enough:
 		return levelFiring // so many need no dump
 	case d.refused && !d.fresh(now, t):
+		return levelListed
+	case p.harmless:
 		return levelListed
 	case !d.fresh(now, t):
 		return levelPending
