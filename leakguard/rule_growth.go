@@ -51,7 +51,7 @@ func judgeGrowth(table *growthTable, ev *Evidence, emit func(signal)) (wantDump 
 		switch {
 		case l == levelFiring:
 			emit(p.signal(table.main, &c, p.decided(&c, ev.At, table.timing), ev.At))
-		case l == levelPending && p.confirmed() && !p.harmless:
+		case l == levelPending && p.confirmed():
 			emit(p.signal(table.main, &c, levelPending, ev.At))
 		default:
 			p.keepAlive(table, &c, ev.At, emit)
@@ -80,8 +80,10 @@ func (p *growthPlace) wantsDump(l level, now time.Time, t timing) bool {
 	return p.roster.due(now, t) || l == levelFiring && !p.decision.fresh(now, t)
 }
 
-// confirmed reports whether dumps have said of the place what they can.
-func (p *growthPlace) confirmed() bool { return p.roster.compared() || p.decision.refused }
+// confirmed reports whether dumps have said of the place what they can, and nothing for it.
+func (p *growthPlace) confirmed() bool {
+	return !p.harmless && (p.roster.compared() || p.decision.refused)
+}
 
 // decided is the level of a place that has all that a leak has in the cheap profile.
 func (p *growthPlace) decided(c *growthCensus, now time.Time, t timing) level {
