@@ -47,7 +47,7 @@ func indexDump(d *stackmatch.Dump) *dumpIndex {
 // decide asks the dump about a place whose survivors have lived for age:
 //
 //   - a goroutine with live children is judged by them (the leaf rule);
-//   - the creators of the others must be gone, or one creator must have at least many of them;
+//   - the creators of the others must be gone, or one creator must have many of them or more;
 //   - the runtime must say that they have waited for 0.4 of the age that we saw; those that have not, run.
 func (x *dumpIndex) decide(root string, age time.Duration, many int) decision {
 	d := decision{}

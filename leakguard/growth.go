@@ -81,7 +81,7 @@ func (t *growthTable) take(g *stackmatch.Group) {
 			return
 		}
 	}
-	if root == "" || isServer(root) {
+	if root == "" || isServing(root) {
 		return
 	}
 	controller, _ := g.Label(probes.LabelController)

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // benignLazily are things that a reconcile happens to start and that serve all that come after it.
@@ -29,6 +31,17 @@ func benignLazily() []program {
 			cache := p.cache()
 			p.reconciles(ctx, 5, func(context.Context, int) {
 				once.Do(func() { p.informs(ctx, cache) })
+			})
+		}},
+		{"controllers-one-by-one", false, func(ctx context.Context, p *env) {
+			skip := true
+			every(ctx, 20*second, func(n int) {
+				if n < 15 {
+					_, _ = controller.New(fmt.Sprint(p.name, n), p.mgr, controller.Options{
+						MaxConcurrentReconciles: 10, SkipNameValidation: &skip,
+						Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }),
+					})
+				}
 			})
 		}},
 		{"lazy-broadcaster", false, func(ctx context.Context, p *env) {

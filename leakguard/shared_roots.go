@@ -34,8 +34,9 @@ var grownRoots = [...]string{
 	"context.(*cancelCtx).propagateCancel.func2",
 }
 
-// serverRoots are goroutines whose number the peer of a connection decides.
-var serverRoots = [...]string{
+// servingRoots are goroutines whose number others decide: the peer of a connection, or for a controller's workers its options.
+// Controllers that start one after the other have ever more workers, and as many of one creator as a leak has.
+var servingRoots = [...]string{
 	"net/http.(*conn).serve",
 	"net/http.(*connReader).backgroundRead",
 	"golang.org/x/net/http2.(*serverConn)",
@@ -44,6 +45,7 @@ var serverRoots = [...]string{
 	"google.golang.org/grpc.(*Server)",
 	"google.golang.org/grpc/internal/transport.NewServerTransport",
 	"google.golang.org/grpc/internal/transport.(*http2Server)",
+	"sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller",
 }
 
 // isShared reports whether a root function's goroutines belong to the whole process.
@@ -52,8 +54,8 @@ func isShared(root string) bool { return hasAnyPrefix(root, sharedRoots[:]) }
 // mustNotGrow reports whether a root function's goroutines belong to the whole process and are judged by their growth.
 func mustNotGrow(root string) bool { return hasAnyPrefix(root, grownRoots[:]) }
 
-// isServer reports whether a root function serves a peer's connection.
-func isServer(root string) bool { return hasAnyPrefix(root, serverRoots[:]) }
+// isServing reports whether a root function serves a peer's connection or a controller's queue.
+func isServing(root string) bool { return hasAnyPrefix(root, servingRoots[:]) }
 
 func hasAnyPrefix(function string, prefixes []string) bool {
 	for _, p := range prefixes {
