@@ -33,10 +33,10 @@ const (
 	// stays, but for reserveShare of the growth.
 	floorGoroutines = 10
 	reserveShare    = 0.1
-	// reserveRecords is how many records of ended goroutines each processor keeps for the next ones, in runtime.gfput, and
-	// recordBytes the size of one.
+	// reserveRecords is how many records of ended goroutines each processor keeps for the next ones, in runtime.gfput.
 	reserveRecords = 64
-	recordBytes    = 512
+	// A record, runtime.g, is in a size class above recordLeast bytes and up to recordMost; in Go 1.26 and 1.27 in that of 480.
+	recordLeast, recordMost = 384, 512
 	// keepsPace is the least growth of the last window by that of the one before, which had half the calls. What fills up slows
 	// down; a map that doubles may do so twice in one window and once in the next, which is 4/3.
 	keepsPace = 1.25
@@ -104,8 +104,9 @@ type Growth struct {
 	// Sites are the allocating stacks that carry the growth, the largest first, at most five.
 	Sites []GrowingSite
 
-	rises bool
-	total [2]float64 // by how many bytes and objects it grew from the first round to the last
+	rises   bool
+	total   [2]float64 // by how many bytes and objects it grew from the first round to the last
+	records float64    // by how many bytes the objects grew that are as large as records of goroutines
 }
 
 // VerifyHeap calls f again and again and fails the test when the live heap grows with each call: the number of objects or
@@ -155,8 +156,8 @@ type heapRun struct {
 
 // onlyGoroutines reports whether all that stays is the runtime's own records of goroutines, while there are not more of them
 // than before. The runtime keeps the records for the next goroutines, as many as ever ran at once, and some more for each
-// processor, which may come to be in the calls before the allocations are recorded. A site that keeps less than the allowance
-// is none: one object more or less is chance.
+// processor. They may come to be in the calls before the allocations are recorded; then what grew is as large as they are, or
+// little. A site that keeps less than the allowance is none: one object more or less is chance.
 func (h *heapRun) onlyGoroutines(g *Growth) bool {
 	if runtime.NumGoroutine() > h.goroutines+floorGoroutines {
 		return false
@@ -170,12 +171,16 @@ func (h *heapRun) onlyGoroutines(g *Growth) bool {
 		}
 	}
 	reserve := float64(reserveRecords * runtime.GOMAXPROCS(0))
-	return others < reserveShare*g.Bytes && (records > 0 || g.total[0] < reserve*recordBytes && g.total[1] < reserve)
+	few := g.total[0] < reserve*recordMost && g.total[1] < reserve
+	return others < reserveShare*g.Bytes && (records > 0 || few || g.records >= (1-reserveShare)*g.total[0])
 }
 
 func newHeapRun(c heapConfig, f func(i int)) *heapRun {
 	return &heapRun{config: c, f: f, samples: []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/objects:objects"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/objects:objects"},
+		{Name: "/gc/heap/allocs-by-size:bytes"},
+		{Name: "/gc/heap/frees-by-size:bytes"},
 	}}
 }
 
@@ -216,11 +221,13 @@ func (h *heapRun) call(n int) {
 func (h *heapRun) window(n int) Growth {
 	bytes := make([]memstats.Point, 0, heapRounds+1)
 	objects := make([]memstats.Point, 0, heapRounds+1)
+	var records [heapRounds + 1]float64
 	for round := range heapRounds + 1 {
 		if round > 0 {
 			h.call(n)
 		}
 		b, o := h.live()
+		records[round] = h.liveRecords()
 		at := time.Unix(int64(round*n), 0) // an iteration is a second
 		bytes = append(bytes, memstats.Point{Time: at, Value: b})
 		objects = append(objects, memstats.Point{Time: at, Value: o})
@@ -231,8 +238,9 @@ func (h *heapRun) window(n int) Growth {
 		Iterations: heapRounds * n,
 		Bytes:      b.PerHour / seconds, BytesLow: b.LowPerHour / seconds, BytesHigh: b.HighPerHour / seconds,
 		Objects: o.PerHour / seconds, ObjectsLow: o.LowPerHour / seconds, ObjectsHigh: o.HighPerHour / seconds,
-		rises: rises(b, bytes, h.config.bytes) || rises(o, objects, h.config.objects),
-		total: [2]float64{bytes[heapRounds].Value - bytes[0].Value, objects[heapRounds].Value - objects[0].Value},
+		rises:   rises(b, bytes, h.config.bytes) || rises(o, objects, h.config.objects),
+		total:   [2]float64{bytes[heapRounds].Value - bytes[0].Value, objects[heapRounds].Value - objects[0].Value},
+		records: records[heapRounds] - records[0],
 	}
 }
 
@@ -255,6 +263,17 @@ func (h *heapRun) live() (bytes, objects float64) {
 	metrics.Read(h.samples)
 	runtime.KeepAlive(h) // what leaks may hang on the function
 	return float64(h.samples[0].Value.Uint64()), float64(h.samples[1].Value.Uint64())
+}
+
+// liveRecords gives the bytes of the live objects that are as large as records of goroutines, of the reading that live took.
+func (h *heapRun) liveRecords() (bytes float64) {
+	allocs, frees := h.samples[2].Value.Float64Histogram(), h.samples[3].Value.Float64Histogram()
+	for i, n := range allocs.Counts {
+		if size := allocs.Buckets[i+1] - 1; size > recordLeast && size <= recordMost { // a bucket ends one byte above its class
+			bytes += size * float64(n-frees.Counts[i])
+		}
+	}
+	return bytes
 }
 
 func (g *Growth) describe(test string) string {
